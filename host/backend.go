@@ -54,7 +54,9 @@ type backend struct {
 // running is a driver that was started.
 type running struct {
 	driver   driver.Driver
+	raw      driver.Driver   // with nothing around it
 	backuper driver.Backuper // nil: the driver makes no backups
+	mover    driver.Mover    // nil: its boards do not move
 	info     driver.Info
 	restarts func() int64 // of its process so far
 }
@@ -81,7 +83,9 @@ func (b *backend) run(ctx context.Context, h *Host) {
 				_ = r.driver.Close()
 				break // the settings do not become better by themselves
 			}
+			r.raw = r.driver
 			r.backuper, _ = r.driver.(driver.Backuper)
+			r.mover, _ = r.driver.(driver.Mover)
 			r.driver = b.known.Through(h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), b.latency.Observe)
 			b.running.Store(r)
 			b.problem.Store(nil)

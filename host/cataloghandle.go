@@ -62,6 +62,7 @@ func (k *catalogHandle) run(h *Host) {
 	doubted := false
 	c := catalog.New(docs, catalog.Options{Logger: k.backend.logger, Memory: memory, Changed: func(names []string) {
 		h.arrange(names)
+		h.mover.noted(names)
 		before := doubted
 		if doubted = h.Doubt() != nil; before && !doubted {
 			h.resettle()

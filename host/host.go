@@ -108,6 +108,7 @@ type Host struct {
 	lowDisks map[string]bool // which; watchHealth's
 	quotas   *quota.Quotas
 	fleet    *fleetPart // nil: the host serves alone
+	mover    *mover
 	gauges   gauges
 
 	policies   *binding.Engines
@@ -143,6 +144,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		ready: newReadiness(), lowDisks: map[string]bool{}, lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.settings.Store(&c.Config)
+	h.mover = newMover(h)
 	h.quotas = &quota.Quotas{
 		Limits: func(of string) config.Limits { return h.Directory().Limits(of) },
 		Boards: h.registry.quotas, Board: h.registry.quota, Go: h.registry.leaving.Go,
@@ -185,6 +187,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.auditor.Begin(h.running)
 	h.arrange(nil)
 	h.registry.leaving.Go(h.sweepRecordings)
+	h.registry.leaving.Go(func() { h.mover.run(h.running) })
 	h.registry.leaving.Go(func() { h.watchHealth(h.running) })
 	h.patience(ctx)
 	return h, nil

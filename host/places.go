@@ -193,8 +193,11 @@ func (b *backend) placesIn(docs driver.Documents) *catalog.Places {
 
 // leave says that the host no longer serves the board.
 func (s *Hosted) leave(h *Host) {
-	if s.config.Observe || s.next.Load() != nil || h.running.Err() != nil {
+	if s.config.Observe || h.running.Err() != nil {
 		return // or the backend's presence ends as a whole
+	}
+	if next := s.next.Load(); next != nil && next.backend == s.backend {
+		return // it is served there still
 	}
 	docs := s.backend.running.Load().driver.Documents()
 	if p := s.backend.present(h, docs); p != nil {

@@ -15,7 +15,7 @@ func (p *program) boardCommand() *cobra.Command {
 	return p.group("board", "Look at boards, make, change, pause and delete them", "",
 		p.boardListCommand(), p.boardGetCommand(), p.boardCreateCommand(), p.boardUpdateCommand(), p.boardDeleteCommand(),
 		p.boardPauseCommand(), p.boardResumeCommand(), p.boardAcknowledgeCommand(),
-		p.boardExportCommand(), p.boardImportCommand())
+		p.boardExportCommand(), p.boardImportCommand(), p.boardMoveCommand())
 }
 
 func (p *program) boardListCommand() *cobra.Command {

@@ -152,9 +152,14 @@ func (r *remembering) DropBoard(ctx context.Context, board string) error {
 		return err
 	}
 	failpoint.Hit("acknowledged/before-forget")
-	r.backend.boards.Delete(board)
-	if err := r.backend.memory.Forget(Key(r.backend.name, board)); err != nil {
-		r.backend.logger.Warn("a board that was dropped could not be forgotten", "board", board, "error", err)
-	}
+	r.backend.Forget(board)
 	return nil
+}
+
+// Forget forgets a board that was dropped, or that comes anew from another store.
+func (b *Backend) Forget(board string) {
+	b.boards.Delete(board)
+	if err := b.memory.Forget(Key(b.name, board)); err != nil {
+		b.logger.Warn("a board that was dropped could not be forgotten", "board", board, "error", err)
+	}
 }

@@ -120,7 +120,7 @@ func (s *Session) changedBoard(ctx context.Context, present config.Board, change
 		return b, err
 	}
 	if b.Backend != "" && b.Backend != present.Backend {
-		return b, job.Errorf(job.Invalid, "board.backend: the board is on %q and cannot move: make another board", present.Backend)
+		return b, job.Errorf(job.Invalid, "board.backend: the board is on %q and moves by MoveBoard alone (boardd board move)", present.Backend)
 	}
 	if b.Given() && !sameJSON(b.Settings, present.Settings) {
 		return b, job.Errorf(job.Invalid, "board.config: a board cannot move to another place: make another board")
@@ -158,6 +158,14 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 	b, c, err := s.boardForChange(ctx, "DeleteBoard", of, name, version)
 	if err != nil {
 		return err
+	}
+	if b.Move.Active() {
+		return job.Errorf(job.Precondition, "the board %q is moving to another backend: wait for that, or give it up (boardd board move --abandon)", b.Name)
+	}
+	if b.Move != nil && b.Move.State == catalog.Moved { // nobody would know of it any more
+		if b, err = s.host.DropLeft(ctx, b); err != nil {
+			return err
+		}
 	}
 	if err := c.RemoveBoard(ctx, b); err != nil {
 		return err

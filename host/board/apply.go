@@ -93,11 +93,21 @@ func (b *Board) applyBatch(ctx context.Context, ops []driver.Op) []driver.Result
 
 // read asks the driver how jobs stand, without details unless parts say so.
 func (b *Board) read(ctx context.Context, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
+	return keptBoard{b.driver, b.spec.Key}.read(ctx, ids, parts)
+}
+
+// A keptBoard is a board as a store keeps it, whoever serves it.
+type keptBoard struct {
+	driver driver.Driver
+	key    string
+}
+
+func (k keptBoard) read(ctx context.Context, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
 	const most = 256 // records with details may be large
 	records := make([]driver.Record, 0, len(ids))
 	for len(ids) > 0 {
 		n := min(most, len(ids))
-		part, err := b.driver.Read(ctx, b.spec.Key, ids[:n], parts)
+		part, err := k.driver.Read(ctx, k.key, ids[:n], parts)
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,22 @@ func (b *Board) Export(ctx context.Context, write func(line []byte) error) (Expo
 	if _, err := b.serving(ctx); err != nil {
 		return Exported{}, err
 	}
-	x := exporter{board: b, write: write}
+	x := exporter{from: keptBoard{b.driver, b.spec.Key}, spaces: exportSpaces}
+	line := func(l exportLine) error {
+		text, err := json.Marshal(l)
+		if err != nil {
+			return &job.Error{Op: "export", Kind: job.Internal, Err: err}
+		}
+		return write(append(text, '\n'))
+	}
+	x.job = func(r *driver.Record) error { return line(exportLine{Job: exported(r)}) }
+	x.document = func(space string, doc *driver.Document) error {
+		if !movable(space, doc) {
+			return nil
+		}
+		x.sum.Documents++
+		return line(exportLine{Document: &exportedDocument{space, doc.Name, doc.Data}})
+	}
 	open, before, err := x.open(ctx)
 	if err != nil {
 		return x.sum, err
@@ -36,29 +51,40 @@ func (b *Board) Export(ctx context.Context, write func(line []byte) error) (Expo
 	if err := x.documents(ctx); err != nil {
 		return x.sum, err
 	}
-	for _, set := range []driver.Set{driver.EndedJobs, driver.TrashedJobs} {
-		if err := x.scan(ctx, set); err != nil {
-			return x.sum, err
-		}
-	}
-	for part := range slices.Chunk(open, exportChunk) {
-		if err := x.read(ctx, part); err != nil {
-			return x.sum, err
-		}
+	if err := x.jobs(ctx, open); err != nil {
+		return x.sum, err
 	}
 	_, after, err := x.position(ctx)
 	x.sum.Changed = before != after
 	return x.sum, err
 }
 
+// exporter goes through all that a store keeps of a board.
 type exporter struct {
-	board *Board
-	write func(line []byte) error
-	sum   Exported
+	from     keptBoard
+	spaces   []string
+	job      func(*driver.Record) error
+	document func(space string, doc *driver.Document) error
+	sum      Exported
+}
+
+// jobs gives what ended, the trash, and the open jobs in an order.
+func (x *exporter) jobs(ctx context.Context, open []job.ID) error {
+	for _, set := range []driver.Set{driver.EndedJobs, driver.TrashedJobs} {
+		if err := x.scan(ctx, set); err != nil {
+			return err
+		}
+	}
+	for part := range slices.Chunk(open, exportChunk) {
+		if err := x.read(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (x *exporter) scanOf(ctx context.Context, req driver.ScanRequest, take func(driver.Page) error) error {
-	for page, err := range x.board.driver.Scan(ctx, x.board.spec.Key, req) {
+	for page, err := range x.from.driver.Scan(ctx, x.from.key, req) {
 		if err != nil {
 			return err
 		}
@@ -127,7 +153,7 @@ func (x *exporter) scan(ctx context.Context, set driver.Set) error {
 }
 
 func (x *exporter) read(ctx context.Context, ids []job.ID) error {
-	records, err := x.board.read(ctx, ids, exportParts)
+	records, err := x.from.read(ctx, ids, exportParts)
 	if err != nil {
 		return err
 	}
@@ -145,19 +171,11 @@ func (x *exporter) read(ctx context.Context, ids []job.ID) error {
 		default:
 			x.sum.Open++
 		}
-		if err := x.line(exportLine{Job: exported(r)}); err != nil {
+		if err := x.job(r); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (x *exporter) line(l exportLine) error {
-	text, err := json.Marshal(l)
-	if err != nil {
-		return &job.Error{Op: "export", Kind: job.Internal, Err: err}
-	}
-	return x.write(append(text, '\n'))
 }
 
 // exportSpaces are the spaces whose documents an export has. Who works on a board, and
@@ -165,20 +183,16 @@ func (x *exporter) line(l exportLine) error {
 var exportSpaces = []string{driver.BookSpace, driver.SettingSpace, tickSpace}
 
 func (x *exporter) documents(ctx context.Context) error {
-	for _, name := range exportSpaces {
-		space := driver.Space{Board: x.board.spec.Key, Name: name}
+	for _, name := range x.spaces {
+		space := driver.Space{Board: x.from.key, Name: name}
 		for after := ""; ; {
-			page, err := x.board.driver.Documents().List(ctx, space, after, 8) // a book may have megabytes
+			page, err := x.from.driver.Documents().List(ctx, space, after, 8) // a book may have megabytes
 			if err != nil {
 				return err
 			}
 			for i := range page {
 				after = page[i].Name
-				if !movable(name, &page[i]) {
-					continue
-				}
-				x.sum.Documents++
-				if err := x.line(exportLine{Document: &exportedDocument{name, page[i].Name, page[i].Data}}); err != nil {
+				if err := x.document(name, &page[i]); err != nil {
 					return err
 				}
 			}

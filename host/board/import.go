@@ -24,6 +24,9 @@ const MaxImportLines = 1000
 // come along in a file.
 const ImportedReason = "the board was imported"
 
+// MovedReason is that of one which ends since it could not come along to another store.
+const MovedReason = "the board moved to another store"
+
 // Imported says what a call of Import did.
 type Imported struct {
 	Jobs  int64 // that are new
@@ -46,7 +49,7 @@ func (b *Board) Import(ctx context.Context, lines []byte, first int64) (Imported
 	if !opened.Capabilities.Imports {
 		return Imported{}, job.Errorf(job.Unsupported, "the store of the board %s takes in no jobs of another one", b.spec.Name)
 	}
-	i := importer{board: b, opened: opened, now: time.Now()}
+	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, now: time.Now()}, board: b, opened: opened}
 	for n := first; len(lines) > 0; n++ {
 		line, rest, _ := bytes.Cut(lines, []byte("\n"))
 		lines = rest
@@ -69,10 +72,19 @@ func atLine(n int64, err error) error {
 	return e
 }
 
+// taking makes ops of jobs as another board had them.
+type taking struct {
+	random  *entropy
+	history time.Duration // of the board that takes them in
+	lost    string        // why claims end that do not come along
+	now     time.Time
+}
+
 type importer struct {
+	taking
+
 	board  *Board
 	opened *driver.BoardStatus
-	now    time.Time
 
 	ops       []driver.Op
 	lines     []int64 // of ops
@@ -112,7 +124,7 @@ func (i *importer) take(text []byte, n int64) error {
 }
 
 // op is the op that takes a job in.
-func (i *importer) op(e *exportedJob) (driver.Op, error) {
+func (i *taking) op(e *exportedJob) (driver.Op, error) {
 	p, state, err := e.posting()
 	if err != nil {
 		return driver.Op{}, err
@@ -122,7 +134,7 @@ func (i *importer) op(e *exportedJob) (driver.Op, error) {
 		created = e.Ended // a tombstone need not know it
 	}
 	op := driver.Op{
-		Kind: driver.Post, Job: p.ID, Request: i.board.random.next(), Posting: p, Event: job.Posted, Reason: "imported",
+		Kind: driver.Post, Job: p.ID, Request: i.random.next(), Posting: p, Event: job.Posted, Reason: "imported",
 		Import: &driver.Import{CreatedAt: created},
 	}
 	ext, _ := record.ReadExtra(e.Posting) // it was read before
@@ -132,7 +144,7 @@ func (i *importer) op(e *exportedJob) (driver.Op, error) {
 	op.Keys = i.keys(&ext.Unique, created, state)
 	status := e.Status
 	if state == job.Claimed {
-		status = lostByImport(e)
+		status = i.lostClaim(e)
 	}
 	if len(status) > 0 {
 		op.Status = &status
@@ -164,7 +176,7 @@ func (i *importer) op(e *exportedJob) (driver.Op, error) {
 }
 
 // keys returns the keys that a job still has.
-func (i *importer) keys(u *job.Unique, created time.Time, state job.State) []driver.Key {
+func (i *taking) keys(u *job.Unique, created time.Time, state job.State) []driver.Key {
 	if u.Window == 0 {
 		if state == job.Unclaimed || state == job.Claimed {
 			return keysOf(u)
@@ -178,18 +190,18 @@ func (i *importer) keys(u *job.Unique, created time.Time, state job.State) []dri
 	return keysOf(&left)
 }
 
-// lostByImport is the status of a job whose claim the import ends.
-func lostByImport(e *exportedJob) []byte {
+// lostClaim is the status of a job whose claim the import ends.
+func (i *taking) lostClaim(e *exportedJob) []byte {
 	s, _ := record.ReadStatus(e.Status) // it was read before
 	a := record.Attempt{Owner: shorten.To(e.Owner, job.MaxOwner), Begun: s.Present.Begun, Lease: s.Present.Lease, Ended: time.Now().UTC()}
-	s.Lose(ImportedReason, a)
+	s.Lose(i.lost, a)
 	s.Requeue()
 	return s.Encode()
 }
 
 // ending is what is left of a job that ended: all of it as long as this board keeps its
 // history, and how it ended as long as a job that waits for it may ask.
-func (i *importer) ending(e *exportedJob) (*driver.Ending, error) {
+func (i *taking) ending(e *exportedJob) (*driver.Ending, error) {
 	outcome, err := named("outcome", e.Outcome, job.Consumed, job.Canceled, job.Failed)
 	if err != nil {
 		return nil, err
@@ -200,7 +212,7 @@ func (i *importer) ending(e *exportedJob) (*driver.Ending, error) {
 		return ending, nil
 	}
 	age := i.now.Sub(e.Ended)
-	if keep := i.board.spec.History - age; keep > 0 && whole {
+	if keep := i.history - age; keep > 0 && whole {
 		ending.Keep, ending.Data, ending.KeepPosting, ending.KeepAttached = keep, e.Final, true, true
 	} else if keep := prerequisiteKeep - age; keep > 0 && len(e.Status) > 0 {
 		ending.Keep = keep

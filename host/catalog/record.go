@@ -56,6 +56,7 @@ type Board struct {
 	Owner   string    `json:"owner,omitempty"` // the ID of its tenant, where that is in the catalog too
 	Made    time.Time `json:"made"`
 	Placed  bool      `json:"placed,omitempty"` // an operator chose its place, who needs no grant
+	Move    *Move     `json:"move,omitempty"`   // the last one of it; nil: it never moved
 	Version uint64    `json:"-"`
 }
 

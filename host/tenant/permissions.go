@@ -89,6 +89,9 @@ var permissions = map[string][]Role{
 	"ListTenantBoards": admins,
 	"ExportBoard":      admins,
 	"ImportBoard":      admins,
+	"MoveBoard":        admins,
+	"GetMove":          admins,
+	"AbandonMove":      admins,
 	"ListBackends":     admins,
 	"GetAudit":         admins,
 

@@ -205,6 +205,21 @@ func (a *Admin) ImportBoard(ctx context.Context, r *boarddv1.ImportBoardRequest)
 	return call(ctx, a.client, "import board", 0, a.client.admin.ImportBoard, r)
 }
 
+// MoveBoard begins to move a board to another backend, or with DryRun says what that would be.
+func (a *Admin) MoveBoard(ctx context.Context, r *boarddv1.MoveBoardRequest) (*boarddv1.MoveBoardResponse, error) {
+	return call(ctx, a.once, "move board", 0, a.once.admin.MoveBoard, r)
+}
+
+// GetMove returns the last move of a board.
+func (a *Admin) GetMove(ctx context.Context, r *boarddv1.GetMoveRequest) (*boarddv1.GetMoveResponse, error) {
+	return call(ctx, a.client, "get move", 0, a.client.admin.GetMove, r)
+}
+
+// AbandonMove gives the move of a board up. It may be repeated.
+func (a *Admin) AbandonMove(ctx context.Context, r *boarddv1.AbandonMoveRequest) (*boarddv1.AbandonMoveResponse, error) {
+	return call(ctx, a.client, "abandon move", 0, a.client.admin.AbandonMove, r)
+}
+
 // GetAudit reads a page of the server's audit log.
 func (a *Admin) GetAudit(ctx context.Context, r *boarddv1.GetAuditRequest) (*boarddv1.GetAuditResponse, error) {
 	return call(ctx, a.client, "get audit", 0, a.client.admin.GetAudit, r)

@@ -1744,6 +1744,458 @@ func (x *ImportBoardResponse) GetKnown() int64 {
 	return 0
 }
 
+type Move struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"` // PREPARING, COPYING (nothing can be changed on the board), SWITCHED, MOVED, DROPPED (and what it left is gone), ABANDONING or ABANDONED; empty: it was not begun
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`   // the backend that it leaves
+	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Jobs          int64                  `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"` // that are there already
+	Total         int64                  `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
+	Claims        int64                  `protobuf:"varint,6,opt,name=claims,proto3" json:"claims,omitempty"`                           // that came along with their tokens
+	LostClaims    int64                  `protobuf:"varint,7,opt,name=lost_claims,json=lostClaims,proto3" json:"lost_claims,omitempty"` // that could not, and ended
+	Problem       string                 `protobuf:"bytes,8,opt,name=problem,proto3" json:"problem,omitempty"`                          // why it does not go on, or was given up
+	BegunAt       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=begun_at,json=begunAt,proto3" json:"begun_at,omitempty"`
+	FrozenAt      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=frozen_at,json=frozenAt,proto3" json:"frozen_at,omitempty"` // since when nothing could be changed
+	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Move) Reset() {
+	*x = Move{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Move) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Move) ProtoMessage() {}
+
+func (x *Move) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Move.ProtoReflect.Descriptor instead.
+func (*Move) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Move) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Move) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *Move) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *Move) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *Move) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Move) GetClaims() int64 {
+	if x != nil {
+		return x.Claims
+	}
+	return 0
+}
+
+func (x *Move) GetLostClaims() int64 {
+	if x != nil {
+		return x.LostClaims
+	}
+	return 0
+}
+
+func (x *Move) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *Move) GetBegunAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BegunAt
+	}
+	return nil
+}
+
+func (x *Move) GetFrozenAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FrozenAt
+	}
+	return nil
+}
+
+func (x *Move) GetEndedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedAt
+	}
+	return nil
+}
+
+type MoveBoardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`                             // of the catalog: one of the configuration is where that says
+	Backend       string                 `protobuf:"bytes,3,opt,name=backend,proto3" json:"backend,omitempty"`                         // to which
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`            // only say what would be
+	ClaimsWait    *durationpb.Duration   `protobuf:"bytes,5,opt,name=claims_wait,json=claimsWait,proto3" json:"claims_wait,omitempty"` // how long claims that cannot come along may go on before they end; at most 24h
+	Drop          bool                   `protobuf:"varint,6,opt,name=drop,proto3" json:"drop,omitempty"`                              // instead of all that: take away now what the last move left in the old store
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveBoardRequest) Reset() {
+	*x = MoveBoardRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveBoardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveBoardRequest) ProtoMessage() {}
+
+func (x *MoveBoardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveBoardRequest.ProtoReflect.Descriptor instead.
+func (*MoveBoardRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *MoveBoardRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *MoveBoardRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *MoveBoardRequest) GetBackend() string {
+	if x != nil {
+		return x.Backend
+	}
+	return ""
+}
+
+func (x *MoveBoardRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *MoveBoardRequest) GetClaimsWait() *durationpb.Duration {
+	if x != nil {
+		return x.ClaimsWait
+	}
+	return nil
+}
+
+func (x *MoveBoardRequest) GetDrop() bool {
+	if x != nil {
+		return x.Drop
+	}
+	return false
+}
+
+type MoveBoardResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          *Move                  `protobuf:"bytes,1,opt,name=move,proto3" json:"move,omitempty"`   // as it is begun; any server goes on with it
+	Notes         []string               `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"` // for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveBoardResponse) Reset() {
+	*x = MoveBoardResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveBoardResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveBoardResponse) ProtoMessage() {}
+
+func (x *MoveBoardResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveBoardResponse.ProtoReflect.Descriptor instead.
+func (*MoveBoardResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *MoveBoardResponse) GetMove() *Move {
+	if x != nil {
+		return x.Move
+	}
+	return nil
+}
+
+func (x *MoveBoardResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+type GetMoveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMoveRequest) Reset() {
+	*x = GetMoveRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMoveRequest) ProtoMessage() {}
+
+func (x *GetMoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMoveRequest.ProtoReflect.Descriptor instead.
+func (*GetMoveRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *GetMoveRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetMoveRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+type GetMoveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          *Move                  `protobuf:"bytes,1,opt,name=move,proto3" json:"move,omitempty"` // the last one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMoveResponse) Reset() {
+	*x = GetMoveResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMoveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMoveResponse) ProtoMessage() {}
+
+func (x *GetMoveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMoveResponse.ProtoReflect.Descriptor instead.
+func (*GetMoveResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *GetMoveResponse) GetMove() *Move {
+	if x != nil {
+		return x.Move
+	}
+	return nil
+}
+
+type AbandonMoveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbandonMoveRequest) Reset() {
+	*x = AbandonMoveRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbandonMoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbandonMoveRequest) ProtoMessage() {}
+
+func (x *AbandonMoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbandonMoveRequest.ProtoReflect.Descriptor instead.
+func (*AbandonMoveRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AbandonMoveRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *AbandonMoveRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+type AbandonMoveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          *Move                  `protobuf:"bytes,1,opt,name=move,proto3" json:"move,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbandonMoveResponse) Reset() {
+	*x = AbandonMoveResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbandonMoveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbandonMoveResponse) ProtoMessage() {}
+
+func (x *AbandonMoveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbandonMoveResponse.ProtoReflect.Descriptor instead.
+func (*AbandonMoveResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AbandonMoveResponse) GetMove() *Move {
+	if x != nil {
+		return x.Move
+	}
+	return nil
+}
+
 type PolicyVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of the module, hexadecimal
@@ -1756,7 +2208,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +2220,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[29]
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +2233,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PolicyVersion) GetDigest() string {
@@ -1824,7 +2276,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1836,7 +2288,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[30]
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1849,7 +2301,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Policy) GetTenant() string {
@@ -1891,7 +2343,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2355,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[31]
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2368,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PutPolicyRequest) GetTenant() string {
@@ -1949,7 +2401,7 @@ type PutPolicyResponse struct {
 
 func (x *PutPolicyResponse) Reset() {
 	*x = PutPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2413,7 @@ func (x *PutPolicyResponse) String() string {
 func (*PutPolicyResponse) ProtoMessage() {}
 
 func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[32]
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2426,7 @@ func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PutPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PutPolicyResponse) GetPolicy() *Policy {
@@ -1993,7 +2445,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2457,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[33]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2470,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListPoliciesRequest) GetTenant() string {
@@ -2037,7 +2489,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2049,7 +2501,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[34]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2514,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -2082,7 +2534,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2546,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[35]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2559,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeletePolicyRequest) GetTenant() string {
@@ -2132,7 +2584,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2596,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2609,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 type SimulatePolicyRequest struct {
@@ -2177,7 +2629,7 @@ type SimulatePolicyRequest struct {
 
 func (x *SimulatePolicyRequest) Reset() {
 	*x = SimulatePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2641,7 @@ func (x *SimulatePolicyRequest) String() string {
 func (*SimulatePolicyRequest) ProtoMessage() {}
 
 func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2654,7 @@ func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SimulatePolicyRequest) GetTenant() string {
@@ -2296,7 +2748,7 @@ type SimulatePolicyResponse struct {
 
 func (x *SimulatePolicyResponse) Reset() {
 	*x = SimulatePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2760,7 @@ func (x *SimulatePolicyResponse) String() string {
 func (*SimulatePolicyResponse) ProtoMessage() {}
 
 func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2773,7 @@ func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyResponse.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SimulatePolicyResponse) GetFrom() *timestamppb.Timestamp {
@@ -2467,7 +2919,7 @@ type SimulatedSide struct {
 
 func (x *SimulatedSide) Reset() {
 	*x = SimulatedSide{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2931,7 @@ func (x *SimulatedSide) String() string {
 func (*SimulatedSide) ProtoMessage() {}
 
 func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2944,7 @@ func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedSide.ProtoReflect.Descriptor instead.
 func (*SimulatedSide) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SimulatedSide) GetPolicies() string {
@@ -2570,7 +3022,7 @@ type SimulatedKey struct {
 
 func (x *SimulatedKey) Reset() {
 	*x = SimulatedKey{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +3034,7 @@ func (x *SimulatedKey) String() string {
 func (*SimulatedKey) ProtoMessage() {}
 
 func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +3047,7 @@ func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedKey.ProtoReflect.Descriptor instead.
 func (*SimulatedKey) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SimulatedKey) GetKey() string {
@@ -2638,7 +3090,7 @@ type StarvedJob struct {
 
 func (x *StarvedJob) Reset() {
 	*x = StarvedJob{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +3102,7 @@ func (x *StarvedJob) String() string {
 func (*StarvedJob) ProtoMessage() {}
 
 func (x *StarvedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +3115,7 @@ func (x *StarvedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StarvedJob.ProtoReflect.Descriptor instead.
 func (*StarvedJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *StarvedJob) GetUuid() string {
@@ -2708,7 +3160,7 @@ type ShadowPolicyRequest struct {
 
 func (x *ShadowPolicyRequest) Reset() {
 	*x = ShadowPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +3172,7 @@ func (x *ShadowPolicyRequest) String() string {
 func (*ShadowPolicyRequest) ProtoMessage() {}
 
 func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +3185,7 @@ func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ShadowPolicyRequest) GetTenant() string {
@@ -2796,7 +3248,7 @@ type ShadowPolicyResponse struct {
 
 func (x *ShadowPolicyResponse) Reset() {
 	*x = ShadowPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3260,7 @@ func (x *ShadowPolicyResponse) String() string {
 func (*ShadowPolicyResponse) ProtoMessage() {}
 
 func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3273,7 @@ func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ShadowPolicyResponse) GetPolicy() string {
@@ -2891,7 +3343,7 @@ type Disagreement struct {
 
 func (x *Disagreement) Reset() {
 	*x = Disagreement{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +3355,7 @@ func (x *Disagreement) String() string {
 func (*Disagreement) ProtoMessage() {}
 
 func (x *Disagreement) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3368,7 @@ func (x *Disagreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
 func (*Disagreement) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Disagreement) GetUuid() string {
@@ -2954,7 +3406,7 @@ type PromotePolicyRequest struct {
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2966,7 +3418,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2979,7 +3431,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -3033,7 +3485,7 @@ type PromotePolicyResponse struct {
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3497,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3510,7 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
@@ -3083,7 +3535,7 @@ type BoardPolicy struct {
 
 func (x *BoardPolicy) Reset() {
 	*x = BoardPolicy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3547,7 @@ func (x *BoardPolicy) String() string {
 func (*BoardPolicy) ProtoMessage() {}
 
 func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3560,7 @@ func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
 func (*BoardPolicy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BoardPolicy) GetName() string {
@@ -3165,7 +3617,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3629,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3642,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -3230,7 +3682,7 @@ type RollbackPolicyResponse struct {
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3242,7 +3694,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3255,7 +3707,7 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
@@ -3279,7 +3731,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3743,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3756,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Backend) GetName() string {
@@ -3358,7 +3810,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3370,7 +3822,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3383,7 +3835,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -3402,7 +3854,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3414,7 +3866,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3427,7 +3879,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -3451,7 +3903,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3463,7 +3915,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3476,7 +3928,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Place) GetPlace() string {
@@ -3516,7 +3968,7 @@ type ListPlacesRequest struct {
 
 func (x *ListPlacesRequest) Reset() {
 	*x = ListPlacesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3980,7 @@ func (x *ListPlacesRequest) String() string {
 func (*ListPlacesRequest) ProtoMessage() {}
 
 func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3993,7 @@ func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesRequest.ProtoReflect.Descriptor instead.
 func (*ListPlacesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListPlacesRequest) GetName() string {
@@ -3560,7 +4012,7 @@ type ListPlacesResponse struct {
 
 func (x *ListPlacesResponse) Reset() {
 	*x = ListPlacesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +4024,7 @@ func (x *ListPlacesResponse) String() string {
 func (*ListPlacesResponse) ProtoMessage() {}
 
 func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +4037,7 @@ func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesResponse.ProtoReflect.Descriptor instead.
 func (*ListPlacesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListPlacesResponse) GetPlaces() []*Place {
@@ -3606,7 +4058,7 @@ type ReleasePlaceRequest struct {
 
 func (x *ReleasePlaceRequest) Reset() {
 	*x = ReleasePlaceRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +4070,7 @@ func (x *ReleasePlaceRequest) String() string {
 func (*ReleasePlaceRequest) ProtoMessage() {}
 
 func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +4083,7 @@ func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReleasePlaceRequest) GetName() string {
@@ -3664,7 +4116,7 @@ type ReleasePlaceResponse struct {
 
 func (x *ReleasePlaceResponse) Reset() {
 	*x = ReleasePlaceResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +4128,7 @@ func (x *ReleasePlaceResponse) String() string {
 func (*ReleasePlaceResponse) ProtoMessage() {}
 
 func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +4141,7 @@ func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReleasePlaceResponse) GetPlace() *Place {
@@ -3719,7 +4171,7 @@ type Server struct {
 
 func (x *Server) Reset() {
 	*x = Server{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +4183,7 @@ func (x *Server) String() string {
 func (*Server) ProtoMessage() {}
 
 func (x *Server) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +4196,7 @@ func (x *Server) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Server.ProtoReflect.Descriptor instead.
 func (*Server) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Server) GetServer() string {
@@ -3825,7 +4277,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3837,7 +4289,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3850,7 +4302,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 type ListServersResponse struct {
@@ -3862,7 +4314,7 @@ type ListServersResponse struct {
 
 func (x *ListServersResponse) Reset() {
 	*x = ListServersResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +4326,7 @@ func (x *ListServersResponse) String() string {
 func (*ListServersResponse) ProtoMessage() {}
 
 func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +4339,7 @@ func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
 func (*ListServersResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListServersResponse) GetServers() []*Server {
@@ -3907,7 +4359,7 @@ type DrainServerRequest struct {
 
 func (x *DrainServerRequest) Reset() {
 	*x = DrainServerRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3919,7 +4371,7 @@ func (x *DrainServerRequest) String() string {
 func (*DrainServerRequest) ProtoMessage() {}
 
 func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3932,7 +4384,7 @@ func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerRequest.ProtoReflect.Descriptor instead.
 func (*DrainServerRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *DrainServerRequest) GetServer() string {
@@ -3958,7 +4410,7 @@ type DrainServerResponse struct {
 
 func (x *DrainServerResponse) Reset() {
 	*x = DrainServerResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4422,7 @@ func (x *DrainServerResponse) String() string {
 func (*DrainServerResponse) ProtoMessage() {}
 
 func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4435,7 @@ func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerResponse.ProtoReflect.Descriptor instead.
 func (*DrainServerResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DrainServerResponse) GetServer() *Server {
@@ -4003,7 +4455,7 @@ type BackupBackendRequest struct {
 
 func (x *BackupBackendRequest) Reset() {
 	*x = BackupBackendRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4015,7 +4467,7 @@ func (x *BackupBackendRequest) String() string {
 func (*BackupBackendRequest) ProtoMessage() {}
 
 func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4028,7 +4480,7 @@ func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendRequest.ProtoReflect.Descriptor instead.
 func (*BackupBackendRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *BackupBackendRequest) GetName() string {
@@ -4054,7 +4506,7 @@ type BackupBackendResponse struct {
 
 func (x *BackupBackendResponse) Reset() {
 	*x = BackupBackendResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4518,7 @@ func (x *BackupBackendResponse) String() string {
 func (*BackupBackendResponse) ProtoMessage() {}
 
 func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4531,7 @@ func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendResponse.ProtoReflect.Descriptor instead.
 func (*BackupBackendResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *BackupBackendResponse) GetData() []byte {
@@ -4115,7 +4567,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4127,7 +4579,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4140,7 +4592,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -4282,7 +4734,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4294,7 +4746,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +4759,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -4352,7 +4804,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4364,7 +4816,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4377,7 +4829,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -4434,7 +4886,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4898,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4911,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -4503,7 +4955,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4967,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4980,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -4575,7 +5027,7 @@ type GetCatalogRequest struct {
 
 func (x *GetCatalogRequest) Reset() {
 	*x = GetCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4587,7 +5039,7 @@ func (x *GetCatalogRequest) String() string {
 func (*GetCatalogRequest) ProtoMessage() {}
 
 func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4600,7 +5052,7 @@ func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
 }
 
 type GetCatalogResponse struct {
@@ -4622,7 +5074,7 @@ type GetCatalogResponse struct {
 
 func (x *GetCatalogResponse) Reset() {
 	*x = GetCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4634,7 +5086,7 @@ func (x *GetCatalogResponse) String() string {
 func (*GetCatalogResponse) ProtoMessage() {}
 
 func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4647,7 +5099,7 @@ func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetCatalogResponse) GetId() string {
@@ -4737,7 +5189,7 @@ type AcceptCatalogRequest struct {
 
 func (x *AcceptCatalogRequest) Reset() {
 	*x = AcceptCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +5201,7 @@ func (x *AcceptCatalogRequest) String() string {
 func (*AcceptCatalogRequest) ProtoMessage() {}
 
 func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +5214,7 @@ func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
 }
 
 type AcceptCatalogResponse struct {
@@ -4775,7 +5227,7 @@ type AcceptCatalogResponse struct {
 
 func (x *AcceptCatalogResponse) Reset() {
 	*x = AcceptCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4787,7 +5239,7 @@ func (x *AcceptCatalogResponse) String() string {
 func (*AcceptCatalogResponse) ProtoMessage() {}
 
 func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4800,7 +5252,7 @@ func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *AcceptCatalogResponse) GetGeneration() int64 {
@@ -4827,7 +5279,7 @@ type CatalogRecord struct {
 
 func (x *CatalogRecord) Reset() {
 	*x = CatalogRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4839,7 +5291,7 @@ func (x *CatalogRecord) String() string {
 func (*CatalogRecord) ProtoMessage() {}
 
 func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4852,7 +5304,7 @@ func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
 func (*CatalogRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CatalogRecord) GetName() string {
@@ -4878,7 +5330,7 @@ type ExportCatalogRequest struct {
 
 func (x *ExportCatalogRequest) Reset() {
 	*x = ExportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4890,7 +5342,7 @@ func (x *ExportCatalogRequest) String() string {
 func (*ExportCatalogRequest) ProtoMessage() {}
 
 func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4903,7 +5355,7 @@ func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ExportCatalogRequest) GetAfter() string {
@@ -4924,7 +5376,7 @@ type ExportCatalogResponse struct {
 
 func (x *ExportCatalogResponse) Reset() {
 	*x = ExportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4936,7 +5388,7 @@ func (x *ExportCatalogResponse) String() string {
 func (*ExportCatalogResponse) ProtoMessage() {}
 
 func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4949,7 +5401,7 @@ func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
@@ -4984,7 +5436,7 @@ type ImportCatalogRequest struct {
 
 func (x *ImportCatalogRequest) Reset() {
 	*x = ImportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[77]
+	mi := &file_boardd_v1_admin_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4996,7 +5448,7 @@ func (x *ImportCatalogRequest) String() string {
 func (*ImportCatalogRequest) ProtoMessage() {}
 
 func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[77]
+	mi := &file_boardd_v1_admin_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5009,7 +5461,7 @@ func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
@@ -5043,7 +5495,7 @@ type ImportCatalogResponse struct {
 
 func (x *ImportCatalogResponse) Reset() {
 	*x = ImportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[78]
+	mi := &file_boardd_v1_admin_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5055,7 +5507,7 @@ func (x *ImportCatalogResponse) String() string {
 func (*ImportCatalogResponse) ProtoMessage() {}
 
 func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[78]
+	mi := &file_boardd_v1_admin_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5068,7 +5520,7 @@ func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ImportCatalogResponse) GetWritten() int64 {
@@ -5093,7 +5545,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[79]
+	mi := &file_boardd_v1_admin_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5105,7 +5557,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[79]
+	mi := &file_boardd_v1_admin_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5118,7 +5570,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{86}
 }
 
 type ReloadConfigResponse struct {
@@ -5130,7 +5582,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[80]
+	mi := &file_boardd_v1_admin_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5142,7 +5594,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[80]
+	mi := &file_boardd_v1_admin_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5155,7 +5607,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -5306,7 +5758,42 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x05first\x18\x04 \x01(\x03R\x05first\"?\n" +
 	"\x13ImportBoardResponse\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x14\n" +
-	"\x05known\x18\x02 \x01(\x03R\x05known\"\x95\x01\n" +
+	"\x05known\x18\x02 \x01(\x03R\x05known\"\xe4\x02\n" +
+	"\x04Move\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x12\n" +
+	"\x04jobs\x18\x04 \x01(\x03R\x04jobs\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\x03R\x05total\x12\x16\n" +
+	"\x06claims\x18\x06 \x01(\x03R\x06claims\x12\x1f\n" +
+	"\vlost_claims\x18\a \x01(\x03R\n" +
+	"lostClaims\x12\x18\n" +
+	"\aproblem\x18\b \x01(\tR\aproblem\x125\n" +
+	"\bbegun_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\abegunAt\x127\n" +
+	"\tfrozen_at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\bfrozenAt\x125\n" +
+	"\bended_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xc3\x01\n" +
+	"\x10MoveBoardRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x18\n" +
+	"\abackend\x18\x03 \x01(\tR\abackend\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12:\n" +
+	"\vclaims_wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"claimsWait\x12\x12\n" +
+	"\x04drop\x18\x06 \x01(\bR\x04drop\"N\n" +
+	"\x11MoveBoardResponse\x12#\n" +
+	"\x04move\x18\x01 \x01(\v2\x0f.boardd.v1.MoveR\x04move\x12\x14\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\">\n" +
+	"\x0eGetMoveRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\"6\n" +
+	"\x0fGetMoveResponse\x12#\n" +
+	"\x04move\x18\x01 \x01(\v2\x0f.boardd.v1.MoveR\x04move\"B\n" +
+	"\x12AbandonMoveRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\":\n" +
+	"\x13AbandonMoveResponse\x12#\n" +
+	"\x04move\x18\x01 \x01(\v2\x0f.boardd.v1.MoveR\x04move\"\x95\x01\n" +
 	"\rPolicyVersion\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x129\n" +
@@ -5562,7 +6049,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xc6\x14\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xa3\x16\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -5578,6 +6065,9 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x10ListTenantBoards\x12\".boardd.v1.ListTenantBoardsRequest\x1a#.boardd.v1.ListTenantBoardsResponse\"\x03\x90\x02\x01\x12N\n" +
 	"\vExportBoard\x12\x1d.boardd.v1.ExportBoardRequest\x1a\x1e.boardd.v1.ExportBoardResponse0\x01\x12L\n" +
 	"\vImportBoard\x12\x1d.boardd.v1.ImportBoardRequest\x1a\x1e.boardd.v1.ImportBoardResponse\x12F\n" +
+	"\tMoveBoard\x12\x1b.boardd.v1.MoveBoardRequest\x1a\x1c.boardd.v1.MoveBoardResponse\x12E\n" +
+	"\aGetMove\x12\x19.boardd.v1.GetMoveRequest\x1a\x1a.boardd.v1.GetMoveResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\vAbandonMove\x12\x1d.boardd.v1.AbandonMoveRequest\x1a\x1e.boardd.v1.AbandonMoveResponse\x12F\n" +
 	"\tPutPolicy\x12\x1b.boardd.v1.PutPolicyRequest\x1a\x1c.boardd.v1.PutPolicyResponse\x12T\n" +
 	"\fListPolicies\x12\x1e.boardd.v1.ListPoliciesRequest\x1a\x1f.boardd.v1.ListPoliciesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fDeletePolicy\x12\x1e.boardd.v1.DeletePolicyRequest\x1a\x1f.boardd.v1.DeletePolicyResponse\x12Z\n" +
@@ -5612,7 +6102,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
 	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
@@ -5643,208 +6133,228 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*ExportBoardResponse)(nil),      // 26: boardd.v1.ExportBoardResponse
 	(*ImportBoardRequest)(nil),       // 27: boardd.v1.ImportBoardRequest
 	(*ImportBoardResponse)(nil),      // 28: boardd.v1.ImportBoardResponse
-	(*PolicyVersion)(nil),            // 29: boardd.v1.PolicyVersion
-	(*Policy)(nil),                   // 30: boardd.v1.Policy
-	(*PutPolicyRequest)(nil),         // 31: boardd.v1.PutPolicyRequest
-	(*PutPolicyResponse)(nil),        // 32: boardd.v1.PutPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 33: boardd.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 34: boardd.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),      // 35: boardd.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 36: boardd.v1.DeletePolicyResponse
-	(*SimulatePolicyRequest)(nil),    // 37: boardd.v1.SimulatePolicyRequest
-	(*SimulatePolicyResponse)(nil),   // 38: boardd.v1.SimulatePolicyResponse
-	(*SimulatedSide)(nil),            // 39: boardd.v1.SimulatedSide
-	(*SimulatedKey)(nil),             // 40: boardd.v1.SimulatedKey
-	(*StarvedJob)(nil),               // 41: boardd.v1.StarvedJob
-	(*ShadowPolicyRequest)(nil),      // 42: boardd.v1.ShadowPolicyRequest
-	(*ShadowPolicyResponse)(nil),     // 43: boardd.v1.ShadowPolicyResponse
-	(*Disagreement)(nil),             // 44: boardd.v1.Disagreement
-	(*PromotePolicyRequest)(nil),     // 45: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 46: boardd.v1.PromotePolicyResponse
-	(*BoardPolicy)(nil),              // 47: boardd.v1.BoardPolicy
-	(*RollbackPolicyRequest)(nil),    // 48: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 49: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 50: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 51: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 52: boardd.v1.ListBackendsResponse
-	(*Place)(nil),                    // 53: boardd.v1.Place
-	(*ListPlacesRequest)(nil),        // 54: boardd.v1.ListPlacesRequest
-	(*ListPlacesResponse)(nil),       // 55: boardd.v1.ListPlacesResponse
-	(*ReleasePlaceRequest)(nil),      // 56: boardd.v1.ReleasePlaceRequest
-	(*ReleasePlaceResponse)(nil),     // 57: boardd.v1.ReleasePlaceResponse
-	(*Server)(nil),                   // 58: boardd.v1.Server
-	(*ListServersRequest)(nil),       // 59: boardd.v1.ListServersRequest
-	(*ListServersResponse)(nil),      // 60: boardd.v1.ListServersResponse
-	(*DrainServerRequest)(nil),       // 61: boardd.v1.DrainServerRequest
-	(*DrainServerResponse)(nil),      // 62: boardd.v1.DrainServerResponse
-	(*BackupBackendRequest)(nil),     // 63: boardd.v1.BackupBackendRequest
-	(*BackupBackendResponse)(nil),    // 64: boardd.v1.BackupBackendResponse
-	(*AuditRecord)(nil),              // 65: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 66: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 67: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 68: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 69: boardd.v1.AuditHead
-	(*GetCatalogRequest)(nil),        // 70: boardd.v1.GetCatalogRequest
-	(*GetCatalogResponse)(nil),       // 71: boardd.v1.GetCatalogResponse
-	(*AcceptCatalogRequest)(nil),     // 72: boardd.v1.AcceptCatalogRequest
-	(*AcceptCatalogResponse)(nil),    // 73: boardd.v1.AcceptCatalogResponse
-	(*CatalogRecord)(nil),            // 74: boardd.v1.CatalogRecord
-	(*ExportCatalogRequest)(nil),     // 75: boardd.v1.ExportCatalogRequest
-	(*ExportCatalogResponse)(nil),    // 76: boardd.v1.ExportCatalogResponse
-	(*ImportCatalogRequest)(nil),     // 77: boardd.v1.ImportCatalogRequest
-	(*ImportCatalogResponse)(nil),    // 78: boardd.v1.ImportCatalogResponse
-	(*ReloadConfigRequest)(nil),      // 79: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 80: boardd.v1.ReloadConfigResponse
-	nil,                              // 81: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 82: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 83: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 84: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 85: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 86: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 87: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 88: boardd.v1.PolicyRule
+	(*Move)(nil),                     // 29: boardd.v1.Move
+	(*MoveBoardRequest)(nil),         // 30: boardd.v1.MoveBoardRequest
+	(*MoveBoardResponse)(nil),        // 31: boardd.v1.MoveBoardResponse
+	(*GetMoveRequest)(nil),           // 32: boardd.v1.GetMoveRequest
+	(*GetMoveResponse)(nil),          // 33: boardd.v1.GetMoveResponse
+	(*AbandonMoveRequest)(nil),       // 34: boardd.v1.AbandonMoveRequest
+	(*AbandonMoveResponse)(nil),      // 35: boardd.v1.AbandonMoveResponse
+	(*PolicyVersion)(nil),            // 36: boardd.v1.PolicyVersion
+	(*Policy)(nil),                   // 37: boardd.v1.Policy
+	(*PutPolicyRequest)(nil),         // 38: boardd.v1.PutPolicyRequest
+	(*PutPolicyResponse)(nil),        // 39: boardd.v1.PutPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 40: boardd.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 41: boardd.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),      // 42: boardd.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 43: boardd.v1.DeletePolicyResponse
+	(*SimulatePolicyRequest)(nil),    // 44: boardd.v1.SimulatePolicyRequest
+	(*SimulatePolicyResponse)(nil),   // 45: boardd.v1.SimulatePolicyResponse
+	(*SimulatedSide)(nil),            // 46: boardd.v1.SimulatedSide
+	(*SimulatedKey)(nil),             // 47: boardd.v1.SimulatedKey
+	(*StarvedJob)(nil),               // 48: boardd.v1.StarvedJob
+	(*ShadowPolicyRequest)(nil),      // 49: boardd.v1.ShadowPolicyRequest
+	(*ShadowPolicyResponse)(nil),     // 50: boardd.v1.ShadowPolicyResponse
+	(*Disagreement)(nil),             // 51: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 52: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 53: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 54: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 55: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 56: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 57: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 58: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 59: boardd.v1.ListBackendsResponse
+	(*Place)(nil),                    // 60: boardd.v1.Place
+	(*ListPlacesRequest)(nil),        // 61: boardd.v1.ListPlacesRequest
+	(*ListPlacesResponse)(nil),       // 62: boardd.v1.ListPlacesResponse
+	(*ReleasePlaceRequest)(nil),      // 63: boardd.v1.ReleasePlaceRequest
+	(*ReleasePlaceResponse)(nil),     // 64: boardd.v1.ReleasePlaceResponse
+	(*Server)(nil),                   // 65: boardd.v1.Server
+	(*ListServersRequest)(nil),       // 66: boardd.v1.ListServersRequest
+	(*ListServersResponse)(nil),      // 67: boardd.v1.ListServersResponse
+	(*DrainServerRequest)(nil),       // 68: boardd.v1.DrainServerRequest
+	(*DrainServerResponse)(nil),      // 69: boardd.v1.DrainServerResponse
+	(*BackupBackendRequest)(nil),     // 70: boardd.v1.BackupBackendRequest
+	(*BackupBackendResponse)(nil),    // 71: boardd.v1.BackupBackendResponse
+	(*AuditRecord)(nil),              // 72: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 73: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 74: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 75: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 76: boardd.v1.AuditHead
+	(*GetCatalogRequest)(nil),        // 77: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 78: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 79: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 80: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 81: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 82: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 83: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 84: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 85: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 86: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 87: boardd.v1.ReloadConfigResponse
+	nil,                              // 88: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 89: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 90: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 91: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 93: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 94: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 95: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	81,  // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	85,  // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	82,  // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	88,  // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	92,  // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	89,  // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	0,   // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,   // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	83,  // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	86,  // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	90,  // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	93,  // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	0,   // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	0,   // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	85,  // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	85,  // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	85,  // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	92,  // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	92,  // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	92,  // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	9,   // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	9,   // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	87,  // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	87,  // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	87,  // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	87,  // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	87,  // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	84,  // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	85,  // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	87,  // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	88,  // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	88,  // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	87,  // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	94,  // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	94,  // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	94,  // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	94,  // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	94,  // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	91,  // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	92,  // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	94,  // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	95,  // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	95,  // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	94,  // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	16,  // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	16,  // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16,  // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	86,  // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	93,  // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	16,  // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	16,  // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	16,  // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	85,  // 32: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	29,  // 33: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	30,  // 34: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	30,  // 35: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	87,  // 36: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	85,  // 37: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	85,  // 38: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	85,  // 39: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	87,  // 40: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	39,  // 41: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	39,  // 42: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	40,  // 43: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	41,  // 44: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	87,  // 45: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	87,  // 46: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	87,  // 47: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	39,  // 48: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	39,  // 49: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	87,  // 50: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	44,  // 51: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	47,  // 52: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	47,  // 53: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	50,  // 54: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	53,  // 55: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
-	53,  // 56: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	85,  // 57: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
-	87,  // 58: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
-	58,  // 59: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
-	58,  // 60: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
-	85,  // 61: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	85,  // 62: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	85,  // 63: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	65,  // 64: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	69,  // 65: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	66,  // 66: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	85,  // 67: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	85,  // 68: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	74,  // 69: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	74,  // 70: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
-	1,   // 71: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,   // 72: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,   // 73: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,   // 74: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10,  // 75: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12,  // 76: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14,  // 77: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17,  // 78: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19,  // 79: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21,  // 80: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23,  // 81: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	25,  // 82: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
-	27,  // 83: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
-	31,  // 84: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	33,  // 85: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	35,  // 86: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	37,  // 87: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	42,  // 88: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	45,  // 89: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	48,  // 90: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	51,  // 91: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	54,  // 92: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	56,  // 93: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	59,  // 94: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
-	61,  // 95: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
-	63,  // 96: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
-	67,  // 97: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	79,  // 98: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	70,  // 99: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	72,  // 100: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	75,  // 101: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	77,  // 102: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	2,   // 103: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,   // 104: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,   // 105: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,   // 106: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11,  // 107: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13,  // 108: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15,  // 109: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18,  // 110: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20,  // 111: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22,  // 112: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24,  // 113: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	26,  // 114: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
-	28,  // 115: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
-	32,  // 116: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	34,  // 117: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	36,  // 118: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	38,  // 119: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	43,  // 120: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	46,  // 121: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	49,  // 122: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	52,  // 123: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	55,  // 124: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	57,  // 125: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	60,  // 126: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
-	62,  // 127: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
-	64,  // 128: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
-	68,  // 129: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	80,  // 130: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	71,  // 131: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	73,  // 132: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	76,  // 133: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	78,  // 134: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	103, // [103:135] is the sub-list for method output_type
-	71,  // [71:103] is the sub-list for method input_type
-	71,  // [71:71] is the sub-list for extension type_name
-	71,  // [71:71] is the sub-list for extension extendee
-	0,   // [0:71] is the sub-list for field type_name
+	92,  // 32: boardd.v1.Move.begun_at:type_name -> google.protobuf.Timestamp
+	92,  // 33: boardd.v1.Move.frozen_at:type_name -> google.protobuf.Timestamp
+	92,  // 34: boardd.v1.Move.ended_at:type_name -> google.protobuf.Timestamp
+	94,  // 35: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
+	29,  // 36: boardd.v1.MoveBoardResponse.move:type_name -> boardd.v1.Move
+	29,  // 37: boardd.v1.GetMoveResponse.move:type_name -> boardd.v1.Move
+	29,  // 38: boardd.v1.AbandonMoveResponse.move:type_name -> boardd.v1.Move
+	92,  // 39: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	36,  // 40: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	37,  // 41: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	37,  // 42: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	94,  // 43: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	92,  // 44: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	92,  // 45: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	92,  // 46: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	94,  // 47: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	46,  // 48: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	46,  // 49: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	47,  // 50: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	48,  // 51: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	94,  // 52: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	94,  // 53: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	94,  // 54: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	46,  // 55: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	46,  // 56: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	94,  // 57: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	51,  // 58: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	54,  // 59: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	54,  // 60: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	57,  // 61: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	60,  // 62: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	60,  // 63: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	92,  // 64: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
+	94,  // 65: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
+	65,  // 66: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
+	65,  // 67: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
+	92,  // 68: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	92,  // 69: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	92,  // 70: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	72,  // 71: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	76,  // 72: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	73,  // 73: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	92,  // 74: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	92,  // 75: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	81,  // 76: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	81,  // 77: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	1,   // 78: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,   // 79: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,   // 80: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,   // 81: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10,  // 82: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12,  // 83: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14,  // 84: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17,  // 85: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19,  // 86: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21,  // 87: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23,  // 88: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	25,  // 89: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
+	27,  // 90: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
+	30,  // 91: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
+	32,  // 92: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
+	34,  // 93: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
+	38,  // 94: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	40,  // 95: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	42,  // 96: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	44,  // 97: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	49,  // 98: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	52,  // 99: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	55,  // 100: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	58,  // 101: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	61,  // 102: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	63,  // 103: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	66,  // 104: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
+	68,  // 105: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
+	70,  // 106: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	74,  // 107: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	86,  // 108: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	77,  // 109: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	79,  // 110: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	82,  // 111: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	84,  // 112: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	2,   // 113: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,   // 114: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,   // 115: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,   // 116: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11,  // 117: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13,  // 118: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15,  // 119: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18,  // 120: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20,  // 121: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22,  // 122: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24,  // 123: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	26,  // 124: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
+	28,  // 125: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
+	31,  // 126: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
+	33,  // 127: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
+	35,  // 128: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
+	39,  // 129: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	41,  // 130: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	43,  // 131: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	45,  // 132: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	50,  // 133: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	53,  // 134: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	56,  // 135: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	59,  // 136: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	62,  // 137: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	64,  // 138: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	67,  // 139: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
+	69,  // 140: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
+	71,  // 141: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	75,  // 142: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	87,  // 143: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	78,  // 144: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	80,  // 145: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	83,  // 146: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	85,  // 147: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	113, // [113:148] is the sub-list for method output_type
+	78,  // [78:113] is the sub-list for method input_type
+	78,  // [78:78] is the sub-list for extension type_name
+	78,  // [78:78] is the sub-list for extension extendee
+	0,   // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -5860,7 +6370,7 @@ func file_boardd_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   85,
+			NumMessages:   92,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

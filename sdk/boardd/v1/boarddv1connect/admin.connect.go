@@ -76,6 +76,13 @@ const (
 	// AdminServiceImportBoardProcedure is the fully-qualified name of the AdminService's ImportBoard
 	// RPC.
 	AdminServiceImportBoardProcedure = "/boardd.v1.AdminService/ImportBoard"
+	// AdminServiceMoveBoardProcedure is the fully-qualified name of the AdminService's MoveBoard RPC.
+	AdminServiceMoveBoardProcedure = "/boardd.v1.AdminService/MoveBoard"
+	// AdminServiceGetMoveProcedure is the fully-qualified name of the AdminService's GetMove RPC.
+	AdminServiceGetMoveProcedure = "/boardd.v1.AdminService/GetMove"
+	// AdminServiceAbandonMoveProcedure is the fully-qualified name of the AdminService's AbandonMove
+	// RPC.
+	AdminServiceAbandonMoveProcedure = "/boardd.v1.AdminService/AbandonMove"
 	// AdminServicePutPolicyProcedure is the fully-qualified name of the AdminService's PutPolicy RPC.
 	AdminServicePutPolicyProcedure = "/boardd.v1.AdminService/PutPolicy"
 	// AdminServiceListPoliciesProcedure is the fully-qualified name of the AdminService's ListPolicies
@@ -146,6 +153,9 @@ type AdminServiceClient interface {
 	ListTenantBoards(context.Context, *connect.Request[v1.ListTenantBoardsRequest]) (*connect.Response[v1.ListTenantBoardsResponse], error)
 	ExportBoard(context.Context, *connect.Request[v1.ExportBoardRequest]) (*connect.ServerStreamForClient[v1.ExportBoardResponse], error)
 	ImportBoard(context.Context, *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error)
+	MoveBoard(context.Context, *connect.Request[v1.MoveBoardRequest]) (*connect.Response[v1.MoveBoardResponse], error)
+	GetMove(context.Context, *connect.Request[v1.GetMoveRequest]) (*connect.Response[v1.GetMoveResponse], error)
+	AbandonMove(context.Context, *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
 	DeletePolicy(context.Context, *connect.Request[v1.DeletePolicyRequest]) (*connect.Response[v1.DeletePolicyResponse], error)
@@ -257,6 +267,25 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+AdminServiceImportBoardProcedure,
 			connect.WithSchema(adminServiceMethods.ByName("ImportBoard")),
+			connect.WithClientOptions(opts...),
+		),
+		moveBoard: connect.NewClient[v1.MoveBoardRequest, v1.MoveBoardResponse](
+			httpClient,
+			baseURL+AdminServiceMoveBoardProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("MoveBoard")),
+			connect.WithClientOptions(opts...),
+		),
+		getMove: connect.NewClient[v1.GetMoveRequest, v1.GetMoveResponse](
+			httpClient,
+			baseURL+AdminServiceGetMoveProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("GetMove")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		abandonMove: connect.NewClient[v1.AbandonMoveRequest, v1.AbandonMoveResponse](
+			httpClient,
+			baseURL+AdminServiceAbandonMoveProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("AbandonMove")),
 			connect.WithClientOptions(opts...),
 		),
 		putPolicy: connect.NewClient[v1.PutPolicyRequest, v1.PutPolicyResponse](
@@ -398,6 +427,9 @@ type adminServiceClient struct {
 	listTenantBoards *connect.Client[v1.ListTenantBoardsRequest, v1.ListTenantBoardsResponse]
 	exportBoard      *connect.Client[v1.ExportBoardRequest, v1.ExportBoardResponse]
 	importBoard      *connect.Client[v1.ImportBoardRequest, v1.ImportBoardResponse]
+	moveBoard        *connect.Client[v1.MoveBoardRequest, v1.MoveBoardResponse]
+	getMove          *connect.Client[v1.GetMoveRequest, v1.GetMoveResponse]
+	abandonMove      *connect.Client[v1.AbandonMoveRequest, v1.AbandonMoveResponse]
 	putPolicy        *connect.Client[v1.PutPolicyRequest, v1.PutPolicyResponse]
 	listPolicies     *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
 	deletePolicy     *connect.Client[v1.DeletePolicyRequest, v1.DeletePolicyResponse]
@@ -482,6 +514,21 @@ func (c *adminServiceClient) ExportBoard(ctx context.Context, req *connect.Reque
 // ImportBoard calls boardd.v1.AdminService.ImportBoard.
 func (c *adminServiceClient) ImportBoard(ctx context.Context, req *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error) {
 	return c.importBoard.CallUnary(ctx, req)
+}
+
+// MoveBoard calls boardd.v1.AdminService.MoveBoard.
+func (c *adminServiceClient) MoveBoard(ctx context.Context, req *connect.Request[v1.MoveBoardRequest]) (*connect.Response[v1.MoveBoardResponse], error) {
+	return c.moveBoard.CallUnary(ctx, req)
+}
+
+// GetMove calls boardd.v1.AdminService.GetMove.
+func (c *adminServiceClient) GetMove(ctx context.Context, req *connect.Request[v1.GetMoveRequest]) (*connect.Response[v1.GetMoveResponse], error) {
+	return c.getMove.CallUnary(ctx, req)
+}
+
+// AbandonMove calls boardd.v1.AdminService.AbandonMove.
+func (c *adminServiceClient) AbandonMove(ctx context.Context, req *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error) {
+	return c.abandonMove.CallUnary(ctx, req)
 }
 
 // PutPolicy calls boardd.v1.AdminService.PutPolicy.
@@ -594,6 +641,9 @@ type AdminServiceHandler interface {
 	ListTenantBoards(context.Context, *connect.Request[v1.ListTenantBoardsRequest]) (*connect.Response[v1.ListTenantBoardsResponse], error)
 	ExportBoard(context.Context, *connect.Request[v1.ExportBoardRequest], *connect.ServerStream[v1.ExportBoardResponse]) error
 	ImportBoard(context.Context, *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error)
+	MoveBoard(context.Context, *connect.Request[v1.MoveBoardRequest]) (*connect.Response[v1.MoveBoardResponse], error)
+	GetMove(context.Context, *connect.Request[v1.GetMoveRequest]) (*connect.Response[v1.GetMoveResponse], error)
+	AbandonMove(context.Context, *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
 	DeletePolicy(context.Context, *connect.Request[v1.DeletePolicyRequest]) (*connect.Response[v1.DeletePolicyResponse], error)
@@ -701,6 +751,25 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		AdminServiceImportBoardProcedure,
 		svc.ImportBoard,
 		connect.WithSchema(adminServiceMethods.ByName("ImportBoard")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceMoveBoardHandler := connect.NewUnaryHandler(
+		AdminServiceMoveBoardProcedure,
+		svc.MoveBoard,
+		connect.WithSchema(adminServiceMethods.ByName("MoveBoard")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceGetMoveHandler := connect.NewUnaryHandler(
+		AdminServiceGetMoveProcedure,
+		svc.GetMove,
+		connect.WithSchema(adminServiceMethods.ByName("GetMove")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceAbandonMoveHandler := connect.NewUnaryHandler(
+		AdminServiceAbandonMoveProcedure,
+		svc.AbandonMove,
+		connect.WithSchema(adminServiceMethods.ByName("AbandonMove")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminServicePutPolicyHandler := connect.NewUnaryHandler(
@@ -852,6 +921,12 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceExportBoardHandler.ServeHTTP(w, r)
 		case AdminServiceImportBoardProcedure:
 			adminServiceImportBoardHandler.ServeHTTP(w, r)
+		case AdminServiceMoveBoardProcedure:
+			adminServiceMoveBoardHandler.ServeHTTP(w, r)
+		case AdminServiceGetMoveProcedure:
+			adminServiceGetMoveHandler.ServeHTTP(w, r)
+		case AdminServiceAbandonMoveProcedure:
+			adminServiceAbandonMoveHandler.ServeHTTP(w, r)
 		case AdminServicePutPolicyProcedure:
 			adminServicePutPolicyHandler.ServeHTTP(w, r)
 		case AdminServiceListPoliciesProcedure:
@@ -949,6 +1024,18 @@ func (UnimplementedAdminServiceHandler) ExportBoard(context.Context, *connect.Re
 
 func (UnimplementedAdminServiceHandler) ImportBoard(context.Context, *connect.Request[v1.ImportBoardRequest]) (*connect.Response[v1.ImportBoardResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ImportBoard is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) MoveBoard(context.Context, *connect.Request[v1.MoveBoardRequest]) (*connect.Response[v1.MoveBoardResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.MoveBoard is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) GetMove(context.Context, *connect.Request[v1.GetMoveRequest]) (*connect.Response[v1.GetMoveResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.GetMove is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) AbandonMove(context.Context, *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.AbandonMove is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error) {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// moveFlags are those of boardd board move.
+type moveFlags struct {
+	backend                    string
+	wait                       time.Duration
+	dry, abandon, drop, detach bool
+}
+
+func (p *program) boardMoveCommand() *cobra.Command {
+	var f moveFlags
+	c := p.command("move BOARD --backend BACKEND [--dry-run]", "Move a board to another backend",
+		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is frozen while it is copied: calls that change it are told to come again, which\nclients do by themselves. Any server goes on after a crash. Until the board is switched over, --abandon\ngives the move up; what is left in the old store is dropped after the board's idempotency window, or by\n--drop. For tenant-admin.",
+		"boardd board move builds --backend pg --dry-run\n  boardd board move builds --backend pg",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "board")
+			if err != nil {
+				return err
+			}
+			p.board = name
+			if (f.backend != "") == (f.abandon || f.drop) || f.abandon && f.drop {
+				return usagef("want one of --backend, --abandon and --drop")
+			}
+			c, err := p.connect(impatient)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return p.move(ctx, c, name, &f)
+		})
+	c.Flags().StringVar(&f.backend, "backend", "", "backend to which the board moves")
+	c.Flags().BoolVar(&f.dry, "dry-run", false, "only say what would be")
+	c.Flags().DurationVar(&f.wait, "wait", 0, "how long claims may go on that cannot come along, before they end")
+	c.Flags().BoolVar(&f.abandon, "abandon", false, "give the move up that is under way")
+	c.Flags().BoolVar(&f.drop, "drop", false, "take away at once what the last move left in the old store")
+	c.Flags().BoolVar(&f.detach, "detach", false, "do not wait for the end of the move")
+	return c
+}
+
+// move begins or ends a move, and waits until it is over.
+func (p *program) move(ctx context.Context, c *client.Client, name string, f *moveFlags) error {
+	admin := c.Admin()
+	var m *boarddv1.Move
+	if f.abandon {
+		answer, err := admin.AbandonMove(ctx, &boarddv1.AbandonMoveRequest{Board: name, Tenant: p.tenant})
+		if err != nil {
+			return err
+		}
+		m = answer.GetMove()
+	} else {
+		request := &boarddv1.MoveBoardRequest{Board: name, Tenant: p.tenant, Backend: f.backend, DryRun: f.dry, Drop: f.drop}
+		if f.wait > 0 {
+			request.ClaimsWait = durationpb.New(f.wait)
+		}
+		answer, err := admin.MoveBoard(ctx, request)
+		if err != nil {
+			return err
+		}
+		for _, note := range answer.GetNotes() {
+			p.complain(note)
+		}
+		m = answer.GetMove()
+	}
+	if !f.detach && !f.dry {
+		var err error
+		if m, err = p.awaitMove(ctx, admin, name, m); err != nil {
+			return err
+		}
+	}
+	if err := p.show(m, func(t *table) { moveTable(t, m) }); err != nil {
+		return err
+	}
+	if s := m.GetState(); !f.abandon && (s == "ABANDONING" || s == "ABANDONED") {
+		return findings("the move was given up: %s", m.GetProblem())
+	}
+	return nil
+}
+
+func moveTable(t *table, m *boarddv1.Move) {
+	t.line("state", m.GetState())
+	t.line("from", m.GetFrom())
+	t.line("to", m.GetTo())
+	t.line("jobs", m.GetJobs())
+	t.line("total", m.GetTotal())
+	t.line("claims", m.GetClaims())
+	t.line("lost claims", m.GetLostClaims())
+	t.line("problem", m.GetProblem())
+}
+
+// moveLook is how often a move is looked at.
+const moveLook = 250 * time.Millisecond
+
+// awaitMove waits until the move is over, one way or the other.
+func (p *program) awaitMove(ctx context.Context, admin *client.Admin, name string, m *boarddv1.Move) (*boarddv1.Move, error) {
+	bar := newProgress(p.err, m.GetTotal())
+	defer bar.done()
+	for {
+		switch m.GetState() {
+		case "MOVED", "DROPPED", "ABANDONED":
+			bar.clear()
+			return m, nil
+		}
+		if err := sleep.For(ctx, moveLook); err != nil {
+			return nil, err
+		}
+		answer, err := admin.GetMove(ctx, &boarddv1.GetMoveRequest{Board: name, Tenant: p.tenant})
+		if err != nil {
+			return nil, err
+		}
+		m = answer.GetMove()
+		bar.total = max(bar.total, m.GetTotal())
+		bar.add(int(m.GetJobs() - bar.at))
+	}
+}

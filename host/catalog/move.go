@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// A Move is that of a board from one backend to another. It is in the board's own record, so
+// that one compare-and-set decides about both: where the board is, and how far the move is.
+type Move struct {
+	ID    string    `json:"id"` // 16 random bytes, hexadecimal
+	State MoveState `json:"state"`
+	From  Home      `json:"from"`
+	To    Home      `json:"to"`
+	By    string    `json:"by"` // TENANT/TOKEN who wanted it
+
+	Wait time.Duration `json:"wait,omitempty"` // for claims that cannot come along
+
+	Host string `json:"host,omitempty"` // that moves it now; empty: any may
+	Beat uint64 `json:"beat"`           // grows as long as that host is at it
+
+	Begun  time.Time `json:"begun"`
+	Frozen time.Time `json:"frozen,omitzero"` // when it was frozen first
+	Ended  time.Time `json:"ended,omitzero"`
+
+	Jobs    int64  `json:"jobs"` // that are there already
+	Total   int64  `json:"total"`
+	Claims  int64  `json:"claims,omitempty"` // that came along
+	Lost    int64  `json:"lost,omitempty"`   // claims that did not
+	Problem string `json:"problem,omitempty"`
+}
+
+// Home is where a board is: a backend, and its settings there.
+type Home struct {
+	Backend  string          `json:"backend"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Store    string          `json:"store,omitempty"`
+}
+
+// MoveState is how far a move is.
+type MoveState string
+
+// The states. Until the board is switched a move can be given up.
+const (
+	Preparing  MoveState = "preparing" // the board is served as ever
+	Copying    MoveState = "copying"   // it is frozen, or about to be
+	Switched   MoveState = "switched"  // it is in the new store, which does not admit anybody yet
+	Moved      MoveState = "moved"     // what it left in the old store is kept for a while
+	Dropped    MoveState = "dropped"   // and is gone
+	Abandoning MoveState = "abandoning"
+	Abandoned  MoveState = "abandoned"
+)
+
+// Active reports whether somebody has to do something about the move now.
+func (m *Move) Active() bool {
+	return m != nil && (m.State == Preparing || m.State == Copying || m.State == Switched || m.State == Abandoning)
+}
+
+// home is where the board is by its own settings.
+func (b *Board) home() Home {
+	return Home{Backend: b.Backend, Settings: b.Settings, Store: b.Store}
+}
+
+// BeginMove notes that a board is to move to another home.
+// m says where to, and who wants it.
+func (c *Catalog) BeginMove(ctx context.Context, b Board, m Move) (Board, error) {
+	if b.Move.Active() {
+		return b, job.Errorf(job.Precondition, "the board %q is moving to %s already: wait for that, or give it up (boardd board move --abandon)", b.Name, b.Move.To.Backend)
+	}
+	m.ID, m.State, m.From, m.Begun = newID(), Preparing, b.home(), now()
+	b.Move = &m
+	return c.UpdateBoard(ctx, b)
+}
+
+// Settle writes how far the move of a board is. Where that is Switched, the board is at its
+// new home from then on, in the same step.
+func (c *Catalog) Settle(ctx context.Context, b Board) (Board, error) {
+	if b.Move.State == Switched {
+		b.Backend, b.Settings, b.Store = b.Move.To.Backend, b.Move.To.Settings, b.Move.To.Store
+	}
+	return c.UpdateBoard(ctx, b)
+}
+
+// Reread returns a board as the store has it now, whatever this host has seen of it.
+func (c *Catalog) Reread(ctx context.Context, at At) (Board, error) {
+	var b Board
+	doc, err := c.docs.Get(ctx, driver.Space{Name: space}, boardKey(at.Tenant, at.Name))
+	if err == nil {
+		err = decode(doc, &b)
+	}
+	b.Version = doc.Version
+	return b, err
+}

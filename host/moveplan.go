@@ -1,0 +1,180 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// MovePlan says what a move of a board would be.
+type MovePlan struct {
+	To           catalog.Home
+	Jobs, Claims int64
+	Notes        []string // what goes along in another way than one may think, for people
+}
+
+// PlanMove looks whether a board can move to a backend, and how. Without dry it takes the
+// place there, and what the board left there when it moved away the last time is gone.
+func (h *Host) PlanMove(ctx context.Context, b catalog.Board, backend string, dry bool) (MovePlan, error) {
+	var plan MovePlan
+	from, err := h.homeOf(ctx, b.Board, &catalog.Home{Backend: b.Backend, Settings: b.Settings, Store: b.Store})
+	if err != nil {
+		return plan, err
+	}
+	to, err := h.homeOf(ctx, b.Board, &catalog.Home{Backend: backend})
+	if err != nil {
+		return plan, err
+	}
+	if to.Settings, err = catalog.MakeSettings(to.running.info.Board, to.backend.config.Settings, b.Tenant, b.Name); err != nil {
+		return plan, err
+	}
+	if err := from.alone(); err != nil {
+		return plan, err
+	}
+	if left := b.Move; !dry && left != nil && left.State == catalog.Moved {
+		if b, err = h.DropLeft(ctx, b); err != nil {
+			return plan, err
+		}
+	}
+	if err := h.compareHomes(ctx, &b, from, to, &plan); err != nil || dry {
+		return plan, err
+	}
+	to.Board.Backend = backend
+	if err := h.Prepare(ctx, &to.Board); err != nil {
+		return plan, err
+	}
+	plan.To = catalog.Home{Backend: backend, Settings: to.Settings, Store: to.Store}
+	return plan, nil
+}
+
+// alone refuses a board on which other programs may work: they are not frozen.
+func (m *home) alone() error {
+	made, err := catalog.MakeSettings(m.running.info.Board, m.backend.config.Settings, m.Tenant, m.Name)
+	if err != nil || bytes.Equal(compactJSON(made), compactJSON(m.Settings)) {
+		return err
+	}
+	var given map[string]any
+	_ = json.Unmarshal(m.Settings, &given) // it was read before
+	if given["foreign"] == false || !has(given, "namespace", "no_namespace", "path") {
+		return nil
+	}
+	return job.Errorf(job.Precondition, "other programs may work on the board where it is, and would not know that it is gone: "+
+		"want a place that boardd chose, or foreign = false in the board's config; export and import bring the jobs of another one")
+}
+
+func has(given map[string]any, names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := given[name]; return ok })
+}
+
+func compactJSON(text []byte) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
+}
+
+// look opens the board at a home without a change there.
+func (m *home) look(ctx context.Context) (driver.BoardStatus, driver.Counts, error) {
+	status, err := m.running.raw.OpenBoard(ctx, driver.BoardSpec{Name: m.key(), Settings: m.Settings, Window: m.IdempotencyWindow, Observe: true})
+	if err != nil {
+		return status, driver.Counts{}, err
+	}
+	counts, err := m.running.raw.Count(ctx, m.key())
+	return status, counts, err
+}
+
+// compareHomes looks whether everything has a place at the new home.
+func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *home, plan *MovePlan) error {
+	r := moveRun{mover: h.mover, at: catalog.At{Tenant: b.Tenant, Name: b.Name}}
+	standing, err := r.source(ctx)
+	if err != nil {
+		return err
+	}
+	counts, err := from.running.raw.Count(ctx, from.key())
+	if err != nil {
+		return err
+	}
+	status, there, err := to.look(ctx)
+	if err != nil {
+		return err
+	}
+	left := b.Move != nil && b.Move.State == catalog.Moved && b.Move.From.Backend == to.Backend
+	switch {
+	case !status.Capabilities.Moves || !status.Capabilities.Imports:
+		return job.Errorf(job.Unsupported, "the store of the backend %s takes in no boards of other stores", to.Backend)
+	case there.Open+there.Trashed+there.Ended > 0 && !left:
+		return job.Errorf(job.Precondition, "the backend %s has jobs of an earlier board %q: make a board of that name there, and delete it with purge", to.Backend, b.Name)
+	}
+	plan.Jobs, plan.Claims = counts.Open+counts.Trashed+counts.Ended, counts.Claimed
+	if left {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("what the board left in %s when it moved away is dropped", to.Backend))
+	}
+	if status.Generation > standing.Generation {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the store of %s is in a later generation of the board: claims in hand do not come along, and end when it is frozen", to.Backend))
+	}
+	if rank(status.Durability) < rank(standing.Durability) {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("what is acknowledged is as durable as %q there, and %q here", status.Durability, standing.Durability))
+	}
+	if max := status.Capabilities.MaxJobs; max > 0 && counts.Open > max {
+		return job.Errorf(job.Precondition, "the store of the backend %s takes %d open jobs, and the board has %d", to.Backend, max, counts.Open)
+	}
+	return nil
+}
+
+// rank orders durabilities.
+func rank(d driver.Durability) int {
+	return slices.Index([]driver.Durability{driver.Volatile, driver.Delayed, driver.Durable, driver.Replicated}, d)
+}
+
+// BeganMove has this host go on with a move that was begun by it.
+func (h *Host) BeganMove(b catalog.Board) {
+	h.mover.note(catalog.At{Tenant: b.Tenant, Name: b.Name}, b.Move)
+}
+
+// Unplace frees the place that PlanMove took.
+func (h *Host) Unplace(ctx context.Context, b config.Board, to catalog.Home) error {
+	at, err := h.homeOf(ctx, b, &to)
+	if err != nil {
+		return err
+	}
+	return at.backend.placesIn(at.running.driver.Documents()).Vacate(ctx, catalog.LocationOf(at.Settings, at.key()), b.Tenant, b.Name)
+}
+
+// DropLeft takes away what a board left in its old store when it moved, and returns its record
+// as it is then.
+func (h *Host) DropLeft(ctx context.Context, b catalog.Board) (catalog.Board, error) {
+	c, err := h.Catalog(ctx)
+	if err != nil {
+		return b, err
+	}
+	if b.Move == nil || b.Move.State != catalog.Moved {
+		return b, job.Errorf(job.Precondition, "the board %q left nothing in another store", b.Name)
+	}
+	from, err := h.homeOf(ctx, b.Board, &b.Move.From)
+	if err != nil {
+		return b, err
+	}
+	if err := from.dropLeft(ctx); err != nil {
+		return b, err
+	}
+	move := *b.Move
+	move.State = catalog.Dropped
+	b.Move = &move
+	return c.Settle(ctx, b)
+}
+
+// MaxMoveWait is how long a move waits at most for claims that cannot come along.
+const MaxMoveWait = 24 * time.Hour
+
+// MoveWords is a state of a move as the API has it.
+func MoveWords(s catalog.MoveState) string { return strings.ToUpper(string(s)) }
