@@ -38,7 +38,7 @@ func (m *home) key() string { return m.Tenant + "/" + m.Name }
 // the board, which may be from before the board left that store.
 func (m *home) open(ctx context.Context) (driver.BoardStatus, error) {
 	return m.running.raw.OpenBoard(ctx, driver.BoardSpec{
-		Name: m.key(), Settings: m.Settings, Window: m.IdempotencyWindow, MaxFinals: board.DefaultMaxHistoryEntries,
+		Name: m.key(), Settings: m.Settings, Window: m.IdempotencyWindow, MaxFinals: board.DefaultMaxHistoryEntries, MaxFinalBytes: board.DefaultMaxHistoryBytes,
 	})
 }
 

@@ -22,7 +22,7 @@ func Then(op *driver.Op, posted *Plan) Plan {
 func claimThen(then *driver.Op, f *Facts) Plan {
 	p := Plan{
 		Do: driver.Claim, Job: then.Job, State: job.Claimed, Version: f.Version + 1, Held: f.Held, NotBefore: f.NotBefore,
-		Within: slices.Clone(then.Limits), Holder: driver.Holder{Owner: then.Owner, Token: then.Token}, given: true,
+		Within: slices.Clone(then.Limits), Holder: driver.Holder{Owner: then.Owner, Token: then.Token}, Given: true,
 	}
 	for i := range p.Within {
 		p.Within[i].Max = math.MaxInt64 // it was within them before

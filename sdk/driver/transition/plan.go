@@ -53,7 +53,7 @@ type Plan struct {
 	Stamp Stamp
 
 	asked time.Time // Result.NotBefore
-	given bool      // the claim's token is that of another store, and stays as it is
+	Given bool      // the token of a Claim is that of another store: Finish leaves it as it is
 }
 
 // planOf returns the plan of an op that is permitted.
@@ -147,7 +147,7 @@ func Finish(p *Plan, version uint64, position driver.Position, epoch uint64, at 
 	r := driver.Result{Position: position, Version: version, At: at, NotBefore: p.asked.Round(0)}
 	switch p.Do {
 	case driver.Claim:
-		if p.Holder.Since = at; !p.given {
+		if p.Holder.Since = at; !p.Given {
 			p.Holder.Token.Epoch = epoch
 		}
 	case driver.Extend:

@@ -1,0 +1,541 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/admin"
+	hostboard "github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// lent is a store that several hosts have, and that none of them closes.
+type lent struct {
+	driver.Driver
+	driver.Mover
+
+	trouble *atomic.Bool // then no import is done
+}
+
+func (lent) Close() error { return nil }
+
+func (l lent) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	if l.trouble.Load() && ops[0].Import != nil {
+		results := make([]driver.Result, len(ops))
+		for i := range results {
+			results[i] = driver.Failed(job.Errorf(job.Unavailable, "the store is away"))
+		}
+		return results
+	}
+	return l.Driver.Apply(ctx, board, ops)
+}
+
+// stores are drivers named one and two, each with one store for all hosts.
+func stores(t *testing.T) (programs map[string]driver.Program, two lent) {
+	t.Helper()
+	programs = map[string]driver.Program{}
+	for _, name := range []string{"one", "two"} {
+		program := memdriver.Program()
+		d, err := program.Open(t.Context(), driver.Config{Settings: []byte("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close() })
+		two = lent{d, d.(driver.Mover), &atomic.Bool{}}
+		its := two
+		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return its, nil }
+		programs[name] = program
+	}
+	return programs, two
+}
+
+// twoStores is a configuration with these drivers, whose catalog is on the first.
+func twoStores() config.Config {
+	c := config.Config{
+		Tokens: []tenant.Token{token(), {Name: "operator", Roles: []tenant.Role{tenant.Operator}, Digest: tenant.DigestOf(operatorSecret)}},
+	}
+	for _, name := range []string{"one", "two"} {
+		c.Backends = append(c.Backends, config.Backend{Name: name, Driver: name, Settings: []byte("{}"), Tenants: []string{"*"}})
+	}
+	c.Catalog = "one"
+	return c
+}
+
+// deployment is two hosts with a board on the first of two stores.
+type deployment struct {
+	*testing.T
+	hosts [2]*host.Host
+	as    [2]*admin.Session
+	two   lent
+}
+
+func deploy(t *testing.T) *deployment {
+	t.Helper()
+	programs, two := stores(t)
+	d := &deployment{T: t, two: two}
+	for i := range d.hosts {
+		d.hosts[i], _ = open(t, host.Config{Config: twoStores(), Drivers: programs})
+		host.SetMoves(d.hosts[i], nil, 50*time.Millisecond, time.Minute)
+		d.as[i] = operator(t, d.hosts[i])
+	}
+	b := config.NewBoard("builds")
+	b.Backend, b.History = "one", time.Hour
+	if _, err := d.as[0].CreateBoard(within(t), tenant.Default, b); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other host has the board", func() bool { return d.hosts[1].Hosted(d.at()) != nil })
+	return d
+}
+
+func (d *deployment) at() catalog.At { return catalog.At{Tenant: tenant.Default, Name: "builds"} }
+
+// board is the board as a host serves it now.
+func (d *deployment) board(i int) *hostboard.Board {
+	d.Helper()
+	b, err := d.hosts[i].Open(within(d.T), d.hosts[i].Hosted(d.at()))
+	if err == nil {
+		err = b.Ready(within(d.T))
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	return b
+}
+
+// again does something until the board does not refuse it for being frozen, or in the middle
+// of a change of its settings.
+func again(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if kind := job.KindOf(err); kind != job.Unavailable {
+			return err
+		}
+		if sleep.For(ctx, 2*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// until waits until the move is in a state.
+func (d *deployment) until(state catalog.MoveState) catalog.Move {
+	d.Helper()
+	var m catalog.Move
+	eventually(d.T, "the move is "+string(state), func() bool {
+		var err error
+		m, err = d.as[1].Move(within(d.T), tenant.Default, "builds")
+		return err == nil && m.State == state
+	})
+	return m
+}
+
+func (d *deployment) post(n int) []job.ID {
+	d.Helper()
+	var ids []job.ID
+	for i := range n {
+		result, err := d.board(0).Post(within(d.T), []job.Posting{{Name: "n" + strconv.Itoa(i), Details: []byte(`{"n":` + strconv.Itoa(i) + `}`)}})
+		if err == nil {
+			err = result[0].Err
+		}
+		if err != nil {
+			d.Fatal(err)
+		}
+		ids = append(ids, result[0].Job.ID)
+	}
+	return ids
+}
+
+func (d *deployment) claim(n int) []job.Claim {
+	d.Helper()
+	response, err := d.board(0).Claim(within(d.T), hostboard.ClaimRequest{Owner: "w", Max: n})
+	if err != nil || len(response.Claims) != n {
+		d.Fatalf("a claim of %d jobs: %d, %v", n, len(response.Claims), err)
+	}
+	return response.Claims
+}
+
+func (d *deployment) refOf(c *job.Claim) hostboard.Ref {
+	return hostboard.Ref{ID: c.Job.ID, Token: d.board(0).FormatToken(c.Job.ID, c.Token)}
+}
+
+func (d *deployment) move(i int, to string) {
+	d.Helper()
+	if _, _, err := d.as[i].MoveBoard(within(d.T), tenant.Default, "builds", to, 0, false); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func TestMoveBoard(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	ids := d.post(40)
+	claims := d.claim(10)
+	if errs, err := d.board(0).Consume(ctx, []hostboard.Ref{d.refOf(&claims[0]), d.refOf(&claims[1])}); err != nil || errors.Join(errs...) != nil {
+		t.Fatal(err, errs)
+	}
+	if _, err := d.board(0).Trash(ctx, []hostboard.Ref{d.refOf(&claims[2])}, nil, "wrong"); err != nil {
+		t.Fatal(err)
+	}
+	var cursor string
+	for e := range d.board(0).Watch(ctx, "") {
+		cursor = e.Cursor
+		break
+	}
+	before, err := d.board(0).Count(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", 0, true)
+	if err != nil || plan.Total != 40 || plan.Claims != 7 || plan.State != "" {
+		t.Errorf("a dry run says %+v, %v: want 40 jobs with 7 claims", plan, err)
+	}
+	d.move(0, "two")
+	m := d.until(catalog.Moved)
+	if m.Jobs != 40 || m.Claims != 7 || m.Lost != 0 || m.From.Backend != "one" || m.To.Backend != "two" {
+		t.Errorf("the move is %+v: want 40 jobs with 7 claims from one to two", m)
+	}
+	eventually(t, "both hosts serve the board from its new store", func() bool {
+		return d.hosts[0].Hosted(d.at()).Config().Backend == "two" && d.hosts[1].Hosted(d.at()).Config().Backend == "two"
+	})
+	after, err := d.board(1).Count(ctx)
+	if err != nil || after.Ready != before.Ready || after.Claimed != before.Claimed || after.Trashed != before.Trashed || after.Complete != before.Complete {
+		t.Errorf("there are %+v, %v after the move, and there were %+v", after, err, before)
+	}
+	extended, err := d.board(0).Extend(ctx, []hostboard.Ref{d.refOf(&claims[3])}, 0)
+	if err != nil || extended[0].Err != nil {
+		t.Errorf("a claim of before the move is extended: %v, %v", extended, err)
+	}
+	for i := 3; i < 10; i++ {
+		errs, err := d.board(i%2).Consume(ctx, []hostboard.Ref{d.refOf(&claims[i])})
+		if err != nil || errs[0] != nil {
+			t.Errorf("a job that was claimed before the move is consumed: %v, %v", errs, err)
+		}
+	}
+	errs, err := d.board(1).Consume(ctx, []hostboard.Ref{d.refOf(&claims[0])})
+	if err != nil || errs[0] != nil {
+		t.Errorf("a consumption of before the move, once more: %v, %v", errs, err)
+	}
+	next := d.claim(30)
+	for i := range next {
+		if next[i].Job.ID != ids[10+i] {
+			t.Fatalf("claim %d after the move is of job %v: want them in the order of their posts", i, next[i].Job.ID)
+		}
+	}
+	for e := range d.board(1).Watch(ctx, cursor) {
+		if e.Type != job.Resync {
+			t.Errorf("a watch from before the move begins with %v: want RESYNC", e.Type)
+		}
+		break
+	}
+	if dropped, err := d.as[1].DropMoved(ctx, tenant.Default, "builds"); err != nil || dropped.State != catalog.Dropped {
+		t.Errorf("what is left is dropped: %+v, %v", dropped, err)
+	}
+}
+
+// TestMoveThereAndBack moves a board to and fro, which finds what it left.
+func TestMoveThereAndBack(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ids := d.post(10)
+	claim := d.claim(1)[0]
+	for i, to := range []string{"two", "one", "two", "one"} {
+		d.move(i%2, to)
+		d.until(catalog.Moved)
+		eventually(t, "both hosts serve the board from "+to, func() bool {
+			return d.hosts[0].Hosted(d.at()).Config().Backend == to && d.hosts[1].Hosted(d.at()).Config().Backend == to
+		})
+		extended, err := d.board(i%2).Extend(within(t), []hostboard.Ref{d.refOf(&claim)}, 0)
+		if err != nil || extended[0].Err != nil {
+			t.Fatalf("after move %d the claim is extended: %v, %v", i, extended, err)
+		}
+	}
+	status := d.board(0).Status()
+	if status.Loss != "" {
+		t.Errorf("a board that was moved is said to have lost something: %s", status.Loss)
+	}
+	if errs, err := d.board(0).Consume(within(t), []hostboard.Ref{d.refOf(&claim)}); err != nil || errs[0] != nil {
+		t.Errorf("the claim's job is consumed: %v, %v", errs, err)
+	}
+	if next := d.claim(9); next[0].Job.ID != ids[1] || next[8].Job.ID != ids[9] {
+		t.Errorf("the jobs are in another order")
+	}
+}
+
+// moveSteps are all places at which a host may be killed, in order.
+var moveSteps = []string{"prepare", "freeze", "documents", "receive", "jobs", "compare", "switch", "admit", "admitted"}
+
+// TestMoveGoesOn kills the host that moves a board at each step, while others work on the
+// board: another host goes on, and no job is lost or consumed twice.
+func TestMoveGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, step := range moveSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t)
+			var dead atomic.Bool
+			host.SetMoves(d.hosts[0], func(name string) error {
+				if name == step {
+					dead.Store(true)
+				}
+				if dead.Load() {
+					return errors.New("killed")
+				}
+				return nil
+			}, time.Hour, time.Minute)
+			w := d.work()
+			d.move(0, "two")
+			d.until(catalog.Moved)
+			if !dead.Load() {
+				t.Errorf("the step %q was never reached", step)
+			}
+			w.end()
+		})
+	}
+}
+
+// work has clients post, claim and consume, and counts what becomes of it.
+type work struct {
+	*deployment
+	stop   context.CancelFunc
+	joined sync.WaitGroup
+
+	mu       sync.Mutex
+	posted   map[job.ID]bool
+	consumed map[job.ID]int
+}
+
+func (d *deployment) work() *work {
+	ctx, stop := context.WithCancel(within(d.T))
+	w := &work{deployment: d, stop: stop, posted: map[job.ID]bool{}, consumed: map[job.ID]int{}}
+	for i := range 2 {
+		w.joined.Go(func() { w.poster(ctx, i) })
+		w.joined.Go(func() { w.worker(ctx, i) })
+	}
+	eventually(d.T, "the board is at work", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.consumed) > 10
+	})
+	return w
+}
+
+func (w *work) poster(ctx context.Context, i int) {
+	for sleep.For(ctx, time.Millisecond) == nil {
+		var result []hostboard.JobResult
+		err := again(context.WithoutCancel(ctx), func() (err error) {
+			b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
+			if err != nil {
+				return err
+			}
+			if result, err = b.Post(context.WithoutCancel(ctx), []job.Posting{{Name: "a"}}); err != nil {
+				return err
+			}
+			return result[0].Err
+		})
+		if err != nil {
+			w.Errorf("a post: %v", err)
+			return
+		}
+		w.mu.Lock()
+		w.posted[result[0].Job.ID] = true
+		w.mu.Unlock()
+	}
+}
+
+// worker works until it is to stop, and there is nothing to do.
+func (w *work) worker(ctx context.Context, i int) {
+	for {
+		var response hostboard.ClaimResponse
+		err := again(context.WithoutCancel(ctx), func() (err error) {
+			b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
+			if err != nil {
+				return err
+			}
+			response, err = b.Claim(context.WithoutCancel(ctx), hostboard.ClaimRequest{Owner: "w", Max: 3})
+			return err
+		})
+		if err != nil {
+			w.Errorf("a claim: %v", err)
+			return
+		}
+		for n := range response.Claims {
+			c := &response.Claims[n]
+			err := again(context.WithoutCancel(ctx), func() (err error) {
+				b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
+				if err != nil {
+					return err
+				}
+				errs, err := b.Consume(context.WithoutCancel(ctx), []hostboard.Ref{w.refOf(c)})
+				return errors.Join(err, errors.Join(errs...))
+			})
+			if err != nil {
+				w.Errorf("a job is consumed: %v", err)
+				return
+			}
+			w.mu.Lock()
+			w.consumed[c.Job.ID]++
+			w.mu.Unlock()
+		}
+		if len(response.Claims) == 0 && ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// end waits until all work is done, and checks that it was done once.
+func (w *work) end() {
+	w.Helper()
+	w.stop()
+	w.joined.Wait()
+	for id := range w.posted {
+		if n := w.consumed[id]; n != 1 {
+			w.Errorf("the job %v was posted, and consumed %d times", id, n)
+		}
+	}
+	if len(w.posted) != len(w.consumed) {
+		w.Errorf("%d jobs were posted, and %d consumed", len(w.posted), len(w.consumed))
+	}
+}
+
+// TestAbandonMove gives a move up at each step: up to the switch the board goes on where it
+// was, and after it the move goes on.
+func TestAbandonMove(t *testing.T) {
+	t.Parallel()
+	for _, step := range moveSteps {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t)
+			var answered error
+			host.SetMoves(d.hosts[0], func(name string) error {
+				if name == step {
+					_, answered = d.as[1].AbandonMove(within(t), tenant.Default, "builds")
+				}
+				return nil
+			}, time.Hour, time.Minute)
+			w := d.work()
+			claim := d.claim(1)[0]
+			d.move(0, "two")
+			if late := step == "admit" || step == "admitted"; late {
+				d.until(catalog.Moved)
+				if job.KindOf(answered) != job.Precondition {
+					t.Errorf("a move is given up after the switch: %v, want FAILED_PRECONDITION", answered)
+				}
+			} else {
+				d.until(catalog.Abandoned)
+				if answered != nil {
+					t.Errorf("a move is given up: %v", answered)
+				}
+				if got := d.hosts[0].Hosted(d.at()).Config().Backend; got != "one" {
+					t.Errorf("the board is on %s: want one", got)
+				}
+				if _, err := d.two.Count(within(t), tenant.Default+"/builds"); job.KindOf(err) != job.Precondition {
+					t.Errorf("the other store still knows of the board: %v", err)
+				}
+			}
+			err := again(within(t), func() error {
+				errs, err := d.board(1).Consume(within(t), []hostboard.Ref{d.refOf(&claim)})
+				return errors.Join(err, errors.Join(errs...))
+			})
+			if err != nil {
+				t.Errorf("a claim of before the move: %v", err)
+			}
+			w.mu.Lock()
+			w.posted[claim.Job.ID] = true
+			w.consumed[claim.Job.ID]++
+			w.mu.Unlock()
+			w.end()
+		})
+	}
+}
+
+// TestMoveGivesUp: a move to a store that is away ends by itself, and the board goes on.
+func TestMoveGivesUp(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	host.SetMoves(d.hosts[0], nil, time.Hour, 100*time.Millisecond)
+	d.post(3)
+	d.two.trouble.Store(true)
+	d.move(0, "two")
+	if m := d.until(catalog.Abandoned); m.Problem == "" {
+		t.Errorf("a move that was given up does not say why: %+v", m)
+	}
+	d.post(3)
+	d.two.trouble.Store(false)
+	d.move(0, "two")
+	if m := d.until(catalog.Moved); m.Jobs != 6 {
+		t.Errorf("the second try brought %d jobs, want 6", m.Jobs)
+	}
+}
+
+func TestMoveRefused(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	d.post(1)
+	refused := func(name, to string, wait time.Duration, want job.Kind, why string) {
+		t.Helper()
+		for _, dry := range []bool{true, false} {
+			if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, name, to, wait, dry); job.KindOf(err) != want {
+				t.Errorf("%s: %v, want %v", why, err, want)
+			}
+		}
+	}
+	refused("builds", "one", 0, job.Precondition, "to where the board is")
+	refused("builds", "three", 0, job.Invalid, "to a backend that there is not")
+	refused("nothing", "two", 0, job.NotFound, "a board that there is not")
+	refused("builds", "two", host.MaxMoveWait+1, job.Invalid, "a wait that is too long")
+	refused("builds", "two", -1, job.Invalid, "a wait of less than nothing")
+	if _, err := d.as[0].Move(ctx, tenant.Default, "builds"); job.KindOf(err) != job.NotFound {
+		t.Errorf("the move of a board that never moved: %v", err)
+	}
+	if _, err := d.as[0].AbandonMove(ctx, tenant.Default, "builds"); job.KindOf(err) != job.Precondition {
+		t.Errorf("a move that there is not is given up: %v", err)
+	}
+	if _, err := d.as[0].DropMoved(ctx, tenant.Default, "builds"); job.KindOf(err) != job.Precondition {
+		t.Errorf("what a board left that never moved is dropped: %v", err)
+	}
+	other := config.NewBoard("other") // of which jobs are left, since it is deleted without them
+	other.Backend = "two"
+	if _, err := d.as[0].CreateBoard(ctx, tenant.Default, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ready(t, d.as[0], "other").Post(ctx, []job.Posting{{Name: "left"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.as[0].DeleteBoard(ctx, tenant.Default, "other", 0, false); err != nil {
+		t.Fatal(err)
+	}
+	other.Backend = "one"
+	eventually(t, "the board is made anew", func() bool {
+		_, err := d.as[0].CreateBoard(ctx, tenant.Default, other)
+		return err == nil
+	})
+	refused("other", "two", 0, job.Precondition, "to where jobs of an earlier board lie")
+
+	stop := make(chan struct{})
+	host.SetMoves(d.hosts[0], func(name string) error {
+		if name == "prepare" {
+			<-stop
+		}
+		return nil
+	}, time.Hour, time.Minute)
+	d.move(0, "two")
+	refused("builds", "two", 0, job.Precondition, "a board that moves already")
+	if err := d.as[0].DeleteBoard(ctx, tenant.Default, "builds", 0, true); job.KindOf(err) != job.Precondition {
+		t.Errorf("a board that moves is deleted: %v", err)
+	}
+	close(stop)
+	d.until(catalog.Moved)
+}
