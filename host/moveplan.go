@@ -164,7 +164,7 @@ func (h *Host) DropLeft(ctx context.Context, b catalog.Board) (catalog.Board, er
 	if err != nil {
 		return b, err
 	}
-	if err := from.dropLeft(ctx); err != nil {
+	if err := h.dropLeft(ctx, from); err != nil {
 		return b, err
 	}
 	move := *b.Move

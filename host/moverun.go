@@ -36,10 +36,11 @@ func (m *mover) drive(ctx context.Context, at catalog.At) time.Duration {
 	if err := r.begin(ctx); err != nil {
 		return lookEvery
 	}
-	var since time.Time // when it could not go on first
+	dropping := r.present().State == catalog.Moved // which was due
+	var since time.Time                            // when it could not go on first
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		move := r.present()
-		if !move.Active() && move.State != catalog.Moved {
+		if !move.Active() && (move.State != catalog.Moved || !dropping) {
 			return 0
 		}
 		err := r.advance(ctx, move.State)

@@ -3,6 +3,8 @@ package host_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -86,7 +88,7 @@ func deploy(t *testing.T) *deployment {
 	programs, two := stores(t)
 	d := &deployment{T: t, two: two}
 	for i := range d.hosts {
-		d.hosts[i], _ = open(t, host.Config{Config: twoStores(), Drivers: programs})
+		d.hosts[i], _ = open(t, host.Config{Config: twoStores(), Drivers: programs, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 		host.SetMoves(d.hosts[i], nil, 50*time.Millisecond, time.Minute)
 		d.as[i] = operator(t, d.hosts[i])
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // A home is a place of a board that can be reached: a backend that runs.
@@ -310,14 +311,54 @@ func (r *moveRun) drop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := from.dropLeft(ctx); err != nil {
+	if err := r.host.dropLeft(ctx, from); err != nil {
 		return err
 	}
 	return r.update(ctx, func(m *catalog.Move) { m.State = catalog.Dropped })
 }
 
+// servedWithin is how long servers may take to see that a board has moved.
+const servedWithin = 15 * time.Second
+
+// unserved waits until no server serves the board at the home any more: who does would make it
+// anew there.
+func (h *Host) unserved(ctx context.Context, m *home) error {
+	ctx, cancel := context.WithTimeout(ctx, servedWithin)
+	defer cancel()
+	use := catalog.Use{Location: catalog.LocationOf(m.Settings, m.key()).String(), Tenant: m.Tenant, Board: m.Name}
+	for {
+		served := h.registry.serves(m)
+		hosts, err := catalog.Hosts(ctx, m.running.driver.Documents())
+		if err != nil {
+			return err
+		}
+		if served = served || len(h.placeInfo(m.backend, use, hosts).Servers) > 0; !served {
+			return nil
+		}
+		if sleep.For(ctx, 20*time.Millisecond) != nil {
+			return job.Errorf(job.Unavailable, "the board is still served from its old store: try again")
+		}
+	}
+}
+
+// serves reports whether this host has the board open at a home that it leaves.
+func (s *registry) serves(m *home) (served bool) {
+	if b := s.board(m.Tenant, m.Name); b != nil && b.backend == m.backend {
+		return true
+	}
+	s.retired.Range(func(b, _ any) bool {
+		old := b.(*Hosted) //nolint:forcetypeassert // nothing else is kept there
+		served = served || old.backend == m.backend && old.key() == m.key()
+		return !served
+	})
+	return served
+}
+
 // dropLeft takes away what a board left, unless postings wait there that nobody posts.
-func (m *home) dropLeft(ctx context.Context) error {
+func (h *Host) dropLeft(ctx context.Context, m *home) error {
+	if err := h.unserved(ctx, m); err != nil {
+		return err
+	}
 	n, err := m.inbox(ctx)
 	if err == nil && n > 0 {
 		err = job.Errorf(job.Precondition, "postings wait in the inbox of the old store, by transactions that ended after the board was frozen: see the view left_postings")

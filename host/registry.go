@@ -16,6 +16,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/quota"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // registry is what a host serves now: boards, and the backends that they need.
@@ -314,7 +315,12 @@ func (h *Host) renew(old *Hosted, c config.Board) {
 			next.stop(&Ended{NoBoard(c.Name)}) // it was taken away meanwhile
 		}
 		h.registry.retired.Store(last, true)
-		last.retire(h.running)
+		if next.backend != last.backend { // the board has moved: nothing can be changed there
+			last.stop(&Ended{job.Errorf(job.Unavailable, "the board %s has moved to another store: ask again", c.Name)})
+			<-last.done
+		} else {
+			last.retire(h.running)
+		}
 		h.registry.retired.Delete(last)
 	})
 }

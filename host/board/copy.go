@@ -148,7 +148,9 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 	op.Reason, op.Import.Move = "moved", b.Move
 	switch {
 	case r.State == job.Complete:
-		b.sum.Ended++
+		if b.sum.Ended++; !r.EndedBy.IsZero() { // so that a retry of the ending is answered there, too
+			op.Import.Then.Precondition, op.Import.Then.Token = driver.HeldByToken, r.EndedBy
+		}
 	case r.State == job.Trashed:
 		b.sum.Trashed++
 	default:

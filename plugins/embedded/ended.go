@@ -147,8 +147,11 @@ func (e *endedRecord) public(parts driver.Parts) *driver.Record {
 		Posting: e.posting.public(), State: job.Complete, Outcome: e.outcome, Version: e.version,
 		Position: driver.Position(e.position), ModifiedAt: timeOf(e.at), EndedAt: timeOf(e.at), Status: clone(e.status),
 	}
-	if e.final && parts&driver.FinalData != 0 {
-		rec.Final = clone(e.data)
+	if parts&driver.FinalData != 0 {
+		rec.EndedBy = e.token
+		if e.final {
+			rec.Final = clone(e.data)
+		}
 	}
 	return rec
 }

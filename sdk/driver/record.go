@@ -47,6 +47,7 @@ type Record struct {
 	ModifiedAt time.Time
 	EndedAt    time.Time   // for Complete and Trashed
 	Outcome    job.Outcome // for Complete
+	EndedBy    job.Token   // for Complete, with FinalData: the token that ended it; zero: none did, or it is not known. Stores with Capabilities.Moves know it
 	Final      []byte      // for Complete, where a final record is kept
 	Attached   []Attachment
 

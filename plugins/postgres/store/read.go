@@ -36,6 +36,9 @@ func (s *store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 		records[i] = driver.Record{Posting: driver.Posting{ID: id}}
 		if r := found[id]; r != nil {
 			records[i] = r.Record
+			if parts&driver.FinalData != 0 {
+				records[i].EndedBy = r.endedBy
+			}
 		}
 	}
 	return records, nil

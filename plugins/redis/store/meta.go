@@ -150,6 +150,7 @@ type past struct {
 	at        time.Time
 	until     time.Time // of the final record
 	digest    [16]byte
+	token     job.Token // that ended it
 }
 
 func decodePast(raw []byte) (past, bool) {
@@ -157,9 +158,8 @@ func decodePast(raw []byte) (past, bool) {
 	flags := u.u8()
 	p := past{
 		tombstone: flags&1 != 0, final: flags&2 != 0, outcome: job.Outcome(u.u8()), version: u.u64(), position: u.u64(),
-		at: u.time(), until: u.time(), digest: u.bytes16(),
+		at: u.time(), until: u.time(), digest: u.bytes16(), token: u.token(),
 	}
-	u.token()
 	return p, !u.short
 }
 

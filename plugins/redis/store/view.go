@@ -171,6 +171,9 @@ func (s *storedJob) complete(at scene, parts driver.Parts) (*driver.Record, erro
 		Posting: driver.Posting{ID: id, Digest: p.digest}, State: job.Complete, Version: p.version, Position: driver.Position(p.position),
 		ModifiedAt: p.at, EndedAt: p.at, Outcome: p.outcome,
 	}
+	if parts&driver.FinalData != 0 {
+		r.EndedBy = p.token
+	}
 	f, ok := decodeFinal(s.final)
 	if !kept || !ok {
 		return r, nil

@@ -21,6 +21,7 @@ var moveChecks = []check{
 	{name: "moves/lapse", run: moving(moveLapse), waits: true},
 	{name: "moves/limits", run: moving(moveLimits)},
 	{name: "moves/watch", run: moving(moveWatch)},
+	{name: "moves/ended-by", run: moving(moveEndedBy)},
 	{name: "moves/dropped", run: moving(moveDropped)},
 	{name: "moves/hosts", run: ofCrowd((*crowd).moves)},
 	{name: "moves/restart", run: restarted(moveRestart)},
@@ -401,6 +402,25 @@ func moveWatch(e *env) {
 				e.Errorf("a watch from position %d of the old board begins with %+v: want Resync, beyond %d", after, changes, farAhead)
 			}
 			break
+		}
+	}
+}
+
+// moveEndedBy checks that a board says by which token a job ended, so that it can come along.
+func moveEndedBy(e *env) {
+	p, kept, other := e.post(), e.post(), e.post()
+	c, last := e.claim(p.ID, "w"), e.claim(kept.ID, "w")
+	e.must(byToken(driver.Remove, c))
+	final := byToken(driver.Remove, last)
+	final.Ending = &driver.Ending{Outcome: job.Failed, Keep: time.Hour, Data: []byte("final")}
+	e.must(final)
+	e.must(plain(driver.Remove, other.ID))
+	for id, want := range map[job.ID]job.Token{p.ID: c.Token, kept.ID: last.Token, other.ID: {}} {
+		if got := e.readParts(id, driver.FinalData).EndedBy; got != want {
+			e.Errorf("a job that ended by %+v is said to have ended by %+v", want, got)
+		}
+		if got := e.readParts(id, 0).EndedBy; got != (job.Token{}) {
+			e.Errorf("a read without final records shows the token of an ending: %+v", got)
 		}
 	}
 }

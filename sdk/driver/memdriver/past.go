@@ -148,6 +148,8 @@ func (p *past) view(parts driver.Parts) *driver.Record {
 	}
 	if parts&driver.FinalData == 0 {
 		r.Final = nil
+	} else {
+		r.EndedBy = p.token
 	}
 	return &r
 }

@@ -3641,7 +3641,8 @@ type Record struct {
 	Outcome    Outcome                `protobuf:"varint,11,opt,name=outcome,proto3,enum=boardd.driver.v1.Outcome" json:"outcome,omitempty"` // for complete
 	Final      []byte                 `protobuf:"bytes,12,opt,name=final,proto3,oneof" json:"final,omitempty"`                              // for complete, where a final record is kept
 	Attached   []*Attachment          `protobuf:"bytes,13,rep,name=attached,proto3" json:"attached,omitempty"`
-	Corrupt    string                 `protobuf:"bytes,15,opt,name=corrupt,proto3" json:"corrupt,omitempty"` // of an unknown job: why what lies under its id cannot be read; empty: nothing lies there
+	EndedBy    []byte                 `protobuf:"bytes,16,opt,name=ended_by,json=endedBy,proto3" json:"ended_by,omitempty"` // for complete, where final was asked for: the token that ended it; empty: none did, or it is not known
+	Corrupt    string                 `protobuf:"bytes,15,opt,name=corrupt,proto3" json:"corrupt,omitempty"`                // of an unknown job: why what lies under its id cannot be read; empty: nothing lies there
 	// The record goes on: the next one in the same list (of records or of claims,
 	// in this message or the next) has nothing but more of attached.
 	More          bool `protobuf:"varint,14,opt,name=more,proto3" json:"more,omitempty"`
@@ -3766,6 +3767,13 @@ func (x *Record) GetFinal() []byte {
 func (x *Record) GetAttached() []*Attachment {
 	if x != nil {
 		return x.Attached
+	}
+	return nil
+}
+
+func (x *Record) GetEndedBy() []byte {
+	if x != nil {
+		return x.EndedBy
 	}
 	return nil
 }
@@ -5833,7 +5841,7 @@ const file_driver_proto_rawDesc = "" +
 	" \x01(\x10R\tcreatedAt\x12\x1a\n" +
 	"\bsequence\x18\v \x01(\x04R\bsequenceB\n" +
 	"\n" +
-	"\b_details\"\xad\x04\n" +
+	"\b_details\"\xc8\x04\n" +
 	"\x06Record\x123\n" +
 	"\aposting\x18\x01 \x01(\v2\x19.boardd.driver.v1.PostingR\aposting\x12-\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x17.boardd.driver.v1.StateR\x05state\x12\x1b\n" +
@@ -5850,7 +5858,8 @@ const file_driver_proto_rawDesc = "" +
 	" \x01(\x10R\aendedAt\x123\n" +
 	"\aoutcome\x18\v \x01(\x0e2\x19.boardd.driver.v1.OutcomeR\aoutcome\x12\x19\n" +
 	"\x05final\x18\f \x01(\fH\x01R\x05final\x88\x01\x01\x128\n" +
-	"\battached\x18\r \x03(\v2\x1c.boardd.driver.v1.AttachmentR\battached\x12\x18\n" +
+	"\battached\x18\r \x03(\v2\x1c.boardd.driver.v1.AttachmentR\battached\x12\x19\n" +
+	"\bended_by\x18\x10 \x01(\fR\aendedBy\x12\x18\n" +
 	"\acorrupt\x18\x0f \x01(\tR\acorrupt\x12\x12\n" +
 	"\x04more\x18\x0e \x01(\bR\x04moreB\t\n" +
 	"\a_statusB\b\n" +

@@ -1559,6 +1559,15 @@ func (m *Record) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.EndedBy) > 0 {
+		i -= len(m.EndedBy)
+		copy(dAtA[i:], m.EndedBy)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.EndedBy)))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x82
+	}
 	if len(m.Corrupt) > 0 {
 		i -= len(m.Corrupt)
 		copy(dAtA[i:], m.Corrupt)
@@ -3132,6 +3141,10 @@ func (m *Record) SizeVT() (n int) {
 	l = len(m.Corrupt)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	l = len(m.EndedBy)
+	if l > 0 {
+		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -7716,6 +7729,40 @@ func (m *Record) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Corrupt = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 16:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field EndedBy", wireType)
+			}
+			var byteLen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				byteLen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if byteLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + byteLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.EndedBy = append(m.EndedBy[:0], dAtA[iNdEx:postIndex]...)
+			if m.EndedBy == nil {
+				m.EndedBy = []byte{}
+			}
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

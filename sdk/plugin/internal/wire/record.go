@@ -45,6 +45,7 @@ func RecordTo(rec *driver.Record) *pb.Record {
 		Posting: postingTo(&rec.Posting), State: pb.State(rec.State), Status: rec.Status, Version: rec.Version,
 		Position: uint64(rec.Position), NotBefore: Nanos(rec.NotBefore), Held: rec.Held, ModifiedAt: Nanos(rec.ModifiedAt),
 		EndedAt: Nanos(rec.EndedAt), Outcome: pb.Outcome(rec.Outcome), Final: rec.Final, Attached: attachmentsTo(rec.Attached), Corrupt: rec.Corrupt,
+		EndedBy: tokenBytes(rec.EndedBy),
 	}
 	if h := rec.Holder; h != nil {
 		m.Holder = &pb.Holder{
@@ -69,6 +70,7 @@ func (r *reader) record(m *pb.Record) driver.Record {
 		Status:  slices.Clip(m.Status), Version: m.Version, Position: driver.Position(m.Position), NotBefore: Time(m.NotBefore),
 		Held: m.Held, ModifiedAt: Time(m.ModifiedAt), EndedAt: Time(m.EndedAt), Outcome: r.outcome(int32(m.Outcome)),
 		Final: slices.Clip(m.Final), Attached: attachmentsFrom(m.Attached), Corrupt: m.Corrupt,
+		EndedBy: r.token(m.EndedBy),
 	}
 	if h := m.Holder; h != nil {
 		rec.Holder = &driver.Holder{

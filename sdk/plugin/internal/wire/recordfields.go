@@ -26,6 +26,7 @@ const (
 	recordAttached   = 13<<3 | inBytes
 	recordMore       = 14<<3 | inVarint
 	recordCorrupt    = 15<<3 | inBytes
+	recordEndedBy    = 16<<3 | inBytes
 
 	postingID        = 1<<3 | inBytes
 	postingName      = 2<<3 | inBytes
@@ -81,6 +82,9 @@ func (w *writer) record(rec *driver.Record) {
 		w.close(at)
 	}
 	w.text(recordCorrupt, rec.Corrupt)
+	if !rec.EndedBy.IsZero() {
+		w.bytes(recordEndedBy, tokenBytes(rec.EndedBy))
+	}
 }
 
 func (w *writer) posting(p *driver.Posting) {
@@ -175,6 +179,8 @@ func (r *reader) readRecord(rec *driver.Record, message []byte) (more bool) {
 			more = f.value != 0
 		case recordCorrupt:
 			rec.Corrupt = f.text()
+		case recordEndedBy:
+			rec.EndedBy = r.token(f.bytes)
 		}
 	}
 	r.whole(&f)
