@@ -51,6 +51,7 @@ func (m *mover) drive(ctx context.Context, at catalog.At) time.Duration {
 			since, pause = time.Time{}, firstPause
 			continue
 		case errors.Is(err, errKilled):
+			<-ctx.Done() // it never goes on
 			return 0
 		case errors.Is(err, errNotMine):
 			if r.again(ctx) != nil {

@@ -3,8 +3,6 @@ package host_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -88,7 +86,7 @@ func deploy(t *testing.T) *deployment {
 	programs, two := stores(t)
 	d := &deployment{T: t, two: two}
 	for i := range d.hosts {
-		d.hosts[i], _ = open(t, host.Config{Config: twoStores(), Drivers: programs, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		d.hosts[i], _ = open(t, host.Config{Config: twoStores(), Drivers: programs})
 		host.SetMoves(d.hosts[i], nil, 50*time.Millisecond, time.Minute)
 		d.as[i] = operator(t, d.hosts[i])
 	}
@@ -167,8 +165,10 @@ func (d *deployment) claim(n int) []job.Claim {
 	return response.Claims
 }
 
-func (d *deployment) refOf(c *job.Claim) hostboard.Ref {
-	return hostboard.Ref{ID: c.Job.ID, Token: d.board(0).FormatToken(c.Job.ID, c.Token)}
+func (d *deployment) refOf(c *job.Claim) hostboard.Ref { return refOn(d.board(0), c) }
+
+func refOn(b *hostboard.Board, c *job.Claim) hostboard.Ref {
+	return hostboard.Ref{ID: c.Job.ID, Token: b.FormatToken(c.Job.ID, c.Token)}
 }
 
 func (d *deployment) move(i int, to string) {
@@ -310,8 +310,9 @@ func TestMoveGoesOn(t *testing.T) {
 // work has clients post, claim and consume, and counts what becomes of it.
 type work struct {
 	*deployment
-	stop   context.CancelFunc
-	joined sync.WaitGroup
+	stop             context.CancelFunc
+	posters, workers sync.WaitGroup
+	all              atomic.Bool // posted
 
 	mu       sync.Mutex
 	posted   map[job.ID]bool
@@ -322,8 +323,8 @@ func (d *deployment) work() *work {
 	ctx, stop := context.WithCancel(within(d.T))
 	w := &work{deployment: d, stop: stop, posted: map[job.ID]bool{}, consumed: map[job.ID]int{}}
 	for i := range 2 {
-		w.joined.Go(func() { w.poster(ctx, i) })
-		w.joined.Go(func() { w.worker(ctx, i) })
+		w.posters.Go(func() { w.poster(ctx, i) })
+		w.workers.Go(func() { w.worker(ctx, i) })
 	}
 	eventually(d.T, "the board is at work", func() bool {
 		w.mu.Lock()
@@ -360,6 +361,7 @@ func (w *work) poster(ctx context.Context, i int) {
 func (w *work) worker(ctx context.Context, i int) {
 	for {
 		var response hostboard.ClaimResponse
+		last := w.all.Load()
 		err := again(context.WithoutCancel(ctx), func() (err error) {
 			b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
 			if err != nil {
@@ -379,7 +381,7 @@ func (w *work) worker(ctx context.Context, i int) {
 				if err != nil {
 					return err
 				}
-				errs, err := b.Consume(context.WithoutCancel(ctx), []hostboard.Ref{w.refOf(c)})
+				errs, err := b.Consume(context.WithoutCancel(ctx), []hostboard.Ref{refOn(b, c)})
 				return errors.Join(err, errors.Join(errs...))
 			})
 			if err != nil {
@@ -390,7 +392,7 @@ func (w *work) worker(ctx context.Context, i int) {
 			w.consumed[c.Job.ID]++
 			w.mu.Unlock()
 		}
-		if len(response.Claims) == 0 && ctx.Err() != nil {
+		if len(response.Claims) == 0 && last {
 			return
 		}
 	}
@@ -400,7 +402,9 @@ func (w *work) worker(ctx context.Context, i int) {
 func (w *work) end() {
 	w.Helper()
 	w.stop()
-	w.joined.Wait()
+	w.posters.Wait()
+	w.all.Store(true)
+	w.workers.Wait()
 	for id := range w.posted {
 		if n := w.consumed[id]; n != 1 {
 			w.Errorf("the job %v was posted, and consumed %d times", id, n)
@@ -426,8 +430,9 @@ func TestAbandonMove(t *testing.T) {
 				}
 				return nil
 			}, time.Hour, time.Minute)
-			w := d.work()
+			d.post(1)
 			claim := d.claim(1)[0]
+			w := d.work()
 			d.move(0, "two")
 			if late := step == "admit" || step == "admitted"; late {
 				d.until(catalog.Moved)
