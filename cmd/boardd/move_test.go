@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/boardd/boardd/internal/testserver"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+const movingConfig = `
+token "root" {
+  roles  = ["operator"]
+  secret = "not-very-secret-1234567890"
+}
+backend "disk" {
+  driver = "embedded"
+}
+backend "red" {
+  driver = "redis"
+  config = { address = %q }
+}
+backend "pg" {
+  driver = "postgres"
+  config = { url = %q }
+}
+`
+
+// movingBoard is a board at work that moves.
+type movingBoard struct {
+	*testing.T
+	server *testserver.Server
+	board  *client.Board
+	admin  *client.Admin
+
+	posted atomic.Int64
+	mu     sync.Mutex
+	runs   map[string]int // of handlers, by job
+}
+
+func startMovingBoard(t *testing.T) *movingBoard {
+	t.Helper()
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	postgres := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	config := filepath.Join(t.TempDir(), "boards.hcl")
+	if err := os.WriteFile(config, fmt.Appendf(nil, movingConfig, redis.Addr, postgres.URL("postgres")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.Start(t, testserver.BuildWith(t, []string{"redis", "postgres"}), "", "--config", config)
+	c, err := client.New(client.Config{Addr: server.Addr, Token: "not-very-secret-1234567890"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	m := &movingBoard{T: t, server: server, board: c.Board("builds"), admin: c.Admin(), runs: map[string]int{}}
+	_, err = m.admin.CreateBoard(t.Context(), &boarddv1.CreateBoardRequest{Board: &boarddv1.BoardSettings{
+		Name: "builds", Backend: "disk", Lease: durationpb.New(10 * time.Second), History: durationpb.New(time.Hour),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// patiently makes a call until the server is there and takes it.
+func (m *movingBoard) patiently(what string, call func() error) {
+	m.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		err := call()
+		if err == nil {
+			return
+		}
+		if kind := job.KindOf(err); kind != job.Unavailable && kind != job.OutcomeUnknown && kind != job.Interrupted || time.Now().After(deadline) {
+			m.Errorf("%s: %v", what, err)
+			return
+		}
+	}
+}
+
+// post posts jobs until ctx ends.
+func (m *movingBoard) post(ctx context.Context) {
+	for ctx.Err() == nil && !m.Failed() {
+		posting := &client.NewJob{Uuid: client.NewUUID(), Name: "n"}
+		m.patiently("a post", func() error {
+			_, err := m.board.Post(m.Context(), posting)
+			return err
+		})
+		m.posted.Add(1)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (m *movingBoard) handle(_ context.Context, c *client.Claim) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.runs[c.GetUuid()]++
+	return nil
+}
+
+// move moves the board, and has the server killed meanwhile.
+func (m *movingBoard) move(to string, kill time.Duration) *boarddv1.Move {
+	m.Helper()
+	m.patiently("the move to "+to, func() error {
+		_, err := m.admin.MoveBoard(m.Context(), &boarddv1.MoveBoardRequest{Board: "builds", Backend: to})
+		if errors.Is(err, job.Precondition) { // the answer to an earlier try was lost
+			return nil
+		}
+		return err
+	})
+	if kill > 0 {
+		time.Sleep(kill)
+		m.server.Kill()
+		m.server.Restart()
+	}
+	var move *boarddv1.Move
+	testserver.Eventually(m, "the board has moved to "+to, func() bool {
+		answer, err := m.admin.GetMove(m.Context(), &boarddv1.GetMoveRequest{Board: "builds"})
+		move = answer.GetMove()
+		return err == nil && (move.GetState() == "MOVED" || move.GetState() == "ABANDONED")
+	})
+	if move.GetState() != "MOVED" || move.GetTo() != to || move.GetLostClaims() != 0 {
+		m.Errorf("the move to %s is %v\n%s", to, move, m.server.Log())
+	}
+	return move
+}
+
+// TestMoveAtWork moves a board at work from a file to Redis, to PostgreSQL and back into the
+// file, with servers that are killed on the way: no job is lost, and none is worked on twice.
+// BOARDD_TEST_JOBS says how many jobs the board has at first.
+func TestMoveAtWork(t *testing.T) {
+	t.Parallel()
+	m := startMovingBoard(t)
+	jobs, err := strconv.Atoi(os.Getenv("BOARDD_TEST_JOBS"))
+	if err != nil {
+		jobs = 1000
+	}
+	for left := jobs; left > 0; left -= 500 {
+		var batch []*client.NewJob
+		for range min(left, 500) {
+			batch = append(batch, &client.NewJob{Name: "n"})
+		}
+		if _, err := m.board.Post(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.posted.Add(int64(jobs))
+	posting, stopPosting := context.WithCancel(t.Context())
+	defer stopPosting()
+	working, stopWorking := context.WithCancel(t.Context())
+	defer stopWorking()
+	var posters, workers sync.WaitGroup
+	posters.Go(func() { m.post(posting) })
+	workers.Go(func() {
+		w := client.Worker{Board: m.board, Concurrency: 4, Handler: m.handle}
+		if err := w.Run(working); err != nil && working.Err() == nil {
+			t.Errorf("the worker ended: %v", err)
+		}
+	})
+	for i, to := range []string{"red", "pg", "disk"} {
+		kill := time.Duration(1+rand.IntN(150)) * time.Millisecond
+		if i == 0 {
+			kill = 0
+		}
+		move := m.move(to, kill)
+		t.Logf("to %s: %d jobs and %d claims, frozen for %v, killed after %v", to, move.GetJobs(), move.GetClaims(),
+			move.GetEndedAt().AsTime().Sub(move.GetFrozenAt().AsTime()), kill)
+	}
+	stopPosting()
+	posters.Wait()
+	var counts *client.Counts
+	testserver.Eventually(t, "all jobs are done", func() bool {
+		counts, err = m.board.Count(t.Context())
+		return err == nil && counts.GetComplete() == m.posted.Load()
+	})
+	stopWorking()
+	workers.Wait()
+	if counts.GetUnclaimed()+counts.GetClaimed()+counts.GetTrashed() != 0 {
+		t.Errorf("in the end there are %v, and %d were posted", counts, m.posted.Load())
+	}
+	for id, n := range m.runs {
+		if n != 1 {
+			t.Errorf("the job %s was worked on %d times", id, n)
+		}
+	}
+	if int64(len(m.runs)) != m.posted.Load() {
+		t.Errorf("%d jobs were worked on, and %d posted", len(m.runs), m.posted.Load())
+	}
+	if t.Failed() {
+		t.Log(m.server.Log())
+	}
+}
