@@ -311,6 +311,7 @@ var limits = []struct {
 	{"api.MaxPassed", api.MaxPassed, "calls at once that a server passes on to one other server of its fleet"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
+	{"host.MaxMoveWait", host.MaxMoveWait, "that a move waits at most for claims that cannot come along"},
 	{"host.FailedAfter", host.FailedAfter, "for which a backend may fail before a server is not ready"},
 	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},

@@ -504,6 +504,9 @@ func TestMoveRefused(t *testing.T) {
 	refused("nothing", "two", 0, job.NotFound, "a board that there is not")
 	refused("builds", "two", host.MaxMoveWait+1, job.Invalid, "a wait that is too long")
 	refused("builds", "two", -1, job.Invalid, "a wait of less than nothing")
+	if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", host.MaxMoveWait, true); err != nil {
+		t.Errorf("the longest wait: %v", err)
+	}
 	if _, err := d.as[0].Move(ctx, tenant.Default, "builds"); job.KindOf(err) != job.NotFound {
 		t.Errorf("the move of a board that never moved: %v", err)
 	}

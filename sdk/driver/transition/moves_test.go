@@ -1,0 +1,60 @@
+package transition_test
+
+import (
+	"testing"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// TestPassage goes through all steps from all that a board can be.
+func TestPassage(t *testing.T) {
+	t.Parallel()
+	mine, other := [16]byte{1}, [16]byte{2}
+	open, frozen, receiving := transition.Passage{}, transition.Passage{Move: mine}, transition.Passage{Move: mine, Receiving: true}
+	const refused = job.Precondition
+	for _, tc := range []struct {
+		name    string
+		from    transition.Passage
+		step    driver.MoveStep
+		id      [16]byte
+		claimed int64
+		to      transition.Passage
+		kind    job.Kind
+	}{
+		{"freeze", open, driver.Freeze, mine, 3, frozen, 0},
+		{"freeze again", frozen, driver.Freeze, mine, 3, frozen, 0},
+		{"thaw", frozen, driver.Thaw, mine, 0, open, 0},
+		{"thaw again", open, driver.Thaw, mine, 0, open, 0},
+		{"receive", open, driver.Receive, mine, 0, receiving, 0},
+		{"receive with a claim", open, driver.Receive, mine, 1, open, refused},
+		{"receive again, with the claims that came", receiving, driver.Receive, mine, 1, receiving, 0},
+		{"admit", receiving, driver.Admit, mine, 1, open, 0},
+		{"admit again", open, driver.Admit, mine, 1, open, 0},
+		{"thaw what receives", receiving, driver.Thaw, mine, 0, receiving, refused},
+		{"admit what is frozen", frozen, driver.Admit, mine, 0, frozen, refused},
+		{"receive what is frozen", frozen, driver.Receive, mine, 0, frozen, refused},
+		{"freeze what receives", receiving, driver.Freeze, mine, 0, receiving, refused},
+		{"another thaws", frozen, driver.Thaw, other, 0, frozen, refused},
+		{"another admits", receiving, driver.Admit, other, 0, receiving, refused},
+		{"another freezes", frozen, driver.Freeze, other, 0, frozen, refused},
+		{"no id", open, driver.Freeze, [16]byte{}, 0, open, job.Invalid},
+		{"no step", open, 0, mine, 0, open, job.Invalid},
+		{"a step too far", open, driver.Admit + 1, mine, 0, open, job.Invalid},
+	} {
+		to, err := tc.from.After(&driver.Move{Step: tc.step, ID: tc.id}, tc.claimed)
+		if job.KindOf(err) != tc.kind || to != tc.to {
+			t.Errorf("%s: got %+v, %v, want %+v, %v", tc.name, to, err, tc.to, tc.kind)
+		}
+		again, err := transition.ReadPassage(to.Bytes())
+		if err != nil || again != to {
+			t.Errorf("%s: %+v is kept, and read as %+v, %v", tc.name, to, again, err)
+		}
+	}
+	for _, kept := range [][]byte{{'F'}, append([]byte{'X'}, mine[:]...), append([]byte{'R', 0}, mine[:]...)} {
+		if p, err := transition.ReadPassage(kept); job.KindOf(err) != job.Corrupt {
+			t.Errorf("%q is read as %+v, %v: want CORRUPT", kept, p, err)
+		}
+	}
+}
