@@ -125,8 +125,8 @@ func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *hom
 	if rank(status.Durability) < rank(standing.Durability) {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("what is acknowledged is as durable as %q there, and %q here", status.Durability, standing.Durability))
 	}
-	if max := status.Capabilities.MaxJobs; max > 0 && counts.Open > max {
-		return job.Errorf(job.Precondition, "the store of the backend %s takes %d open jobs, and the board has %d", to.Backend, max, counts.Open)
+	if most := status.Capabilities.MaxJobs; most > 0 && counts.Open > most {
+		return job.Errorf(job.Precondition, "the store of the backend %s takes %d open jobs, and the board has %d", to.Backend, most, counts.Open)
 	}
 	return nil
 }

@@ -191,7 +191,10 @@ func TestMoveBoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cursor string
-	for e := range d.board(0).Watch(ctx, "") {
+	for e, err := range d.board(0).Watch(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
 		cursor = e.Cursor
 		break
 	}
@@ -235,9 +238,9 @@ func TestMoveBoard(t *testing.T) {
 			t.Fatalf("claim %d after the move is of job %v: want them in the order of their posts", i, next[i].Job.ID)
 		}
 	}
-	for e := range d.board(1).Watch(ctx, cursor) {
-		if e.Type != job.Resync {
-			t.Errorf("a watch from before the move begins with %v: want RESYNC", e.Type)
+	for e, err := range d.board(1).Watch(ctx, cursor) {
+		if err != nil || e.Type != job.Resync {
+			t.Errorf("a watch from before the move begins with %v, %v: want RESYNC", e.Type, err)
 		}
 		break
 	}

@@ -13,6 +13,9 @@ import (
 // known of it. With dry nothing is begun, and the move has only its numbers.
 func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, wait time.Duration, dry bool) (catalog.Move, []string, error) {
 	b, c, err := s.boardForChange(ctx, "MoveBoard", of, name, 0)
+	if err == nil {
+		b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}) // another server may have ended a move just now
+	}
 	if err != nil {
 		return catalog.Move{}, nil, err
 	}

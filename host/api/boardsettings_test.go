@@ -83,7 +83,7 @@ func TestUpdateBoardChangesWhatItNames(t *testing.T) {
 		`{"board":{"name":"b"},"updateMask":["lease"]}`:             `updateMask: want the names of fields`,
 		`{"board":{"name":"b","maxLease":"10s"}}`:                   `it is 30s, more than maxLease`,
 		`{"board":{"name":"b","mode":"observe"}}`:                   `board.mode: it cannot be changed`,
-		`{"board":{"name":"b","backend":"private"}}`:                `cannot move`,
+		`{"board":{"name":"b","backend":"private"}}`:                `moves by MoveBoard alone`,
 	} {
 		if status, answer := s.admin(t, acmeSecret, "UpdateBoard", request); status != http.StatusBadRequest || !strings.Contains(answer, wrong) {
 			t.Errorf("%s: %d %s, want %s", request, status, answer, wrong)

@@ -146,14 +146,14 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 		return op, &job.Error{Job: r.Posting.ID, Kind: job.Corrupt, Message: "the job cannot be brought to another store", Err: err}
 	}
 	op.Reason, op.Import.Move = "moved", b.Move
-	switch {
-	case r.State == job.Complete:
+	switch r.State {
+	case job.Complete:
 		if b.sum.Ended++; !r.EndedBy.IsZero() { // so that a retry of the ending is answered there, too
 			op.Import.Then.Precondition, op.Import.Then.Token = driver.HeldByToken, r.EndedBy
 		}
-	case r.State == job.Trashed:
+	case job.Trashed:
 		b.sum.Trashed++
-	default:
+	case job.Unknown, job.Unclaimed, job.Claimed:
 		b.sum.Open++
 	}
 	if holder != nil {
