@@ -94,7 +94,7 @@ const (
 // Jobs brings the jobs: those that ended, the trash, and the open ones in the order in which
 // they were posted, each with all that belongs to it.
 func (c *Copy) Jobs(ctx context.Context) (Copied, error) {
-	b := copier{Copy: c, ctx: ctx, taking: taking{random: &c.random, history: c.History, lost: MovedReason, now: time.Now()}}
+	b := copier{Copy: c, ctx: ctx, taking: taking{random: &c.random, history: c.History, lost: MovedReason, groups: c.Target.Capabilities.Groups, now: time.Now()}}
 	x := exporter{from: keptBoard{c.From, c.Key}, job: b.take}
 	open, _, err := x.open(ctx)
 	if err == nil {

@@ -49,7 +49,7 @@ func (b *Board) Import(ctx context.Context, lines []byte, first int64) (Imported
 	if !opened.Capabilities.Imports {
 		return Imported{}, job.Errorf(job.Unsupported, "the store of the board %s takes in no jobs of another one", b.spec.Name)
 	}
-	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, now: time.Now()}, board: b, opened: opened}
+	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, groups: opened.Capabilities.Groups, now: time.Now()}, board: b, opened: opened}
 	for n := first; len(lines) > 0; n++ {
 		line, rest, _ := bytes.Cut(lines, []byte("\n"))
 		lines = rest
@@ -77,6 +77,7 @@ type taking struct {
 	random  *entropy
 	history time.Duration // of the board that takes them in
 	lost    string        // why claims end that do not come along
+	groups  bool          // the store counts batches
 	now     time.Time
 }
 
@@ -138,7 +139,7 @@ func (i *taking) op(e *exportedJob) (driver.Op, error) {
 		Import: &driver.Import{CreatedAt: created},
 	}
 	ext, _ := record.ReadExtra(e.Posting) // it was read before
-	if i.opened.Capabilities.Groups {
+	if i.groups {
 		op.Group = ext.Batch
 	}
 	op.Keys = i.keys(&ext.Unique, created, state)
