@@ -182,7 +182,7 @@ func (b *Board) eventOf(it *item, generation uint64) job.Event {
 	}
 	return job.Event{
 		Type: it.event, Job: j, At: it.at, Reason: it.reason,
-		Cursor: cursor{generation, it.position}.String(), CancelRequested: it.cancelRequested(),
+		Cursor: cursor{generation, it.position}.String(), CancelRequested: it.cancelRequested(), Exhausted: exhausted(r),
 	}
 }
 

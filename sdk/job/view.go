@@ -119,4 +119,5 @@ type Event struct {
 	Cursor string // where to go on after this event
 
 	CancelRequested bool // the job's worker is asked to stop
+	Exhausted       bool // it went to the trash because its attempts ran out
 }
