@@ -1,0 +1,424 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// How a teller keeps its place.
+const (
+	keepTold    = time.Second      // after something was told, in which more may be
+	keepEvery   = 30 * time.Second // at least so often, if the board changed
+	looksBack   = 5 * time.Minute  // how far the clocks of a store and a server may differ
+	followWait  = 30 * time.Second // for news, at a time
+	mostPending = 10_000           // deliveries that later ones may have to wait for, before those that ended are forgotten
+)
+
+// bookmark is how far a teller is.
+type bookmark struct {
+	Cursor string    `json:"cursor"`
+	At     time.Time `json:"at"`                // everything that happened until then has been told
+	Waits  bool      `json:"waiting,omitempty"` // it was told that the oldest job waits, and it does
+}
+
+// teller posts a delivery for each event of a board that a hook wants to know of. Each server
+// that has the board open runs one. All post the same, which the board of the deliveries takes
+// once, and keep one bookmark.
+type teller struct {
+	hook       *Hook
+	board      *board.Board                                // that is told of
+	deliveries func(context.Context) (*board.Board, error) // where they are jobs
+	log        *slog.Logger
+
+	to      *board.Board
+	mark    bookmark
+	version uint64 // of the bookmark; 0: there is none
+	turned  bool   // Waits of mark is news that is not kept yet
+	told    bool   // something was, and mark is not kept yet
+	kept    time.Time
+	looked  time.Time // at how long the oldest job waits
+
+	// pending has, of jobs that may still be told of again, the last delivery about them.
+	pending map[string]job.ID
+	pruneAt int
+}
+
+// session tells of what happens until something fails or ctx ends.
+func (t *teller) session(ctx context.Context) error {
+	var err error
+	if t.to, err = t.deliveries(ctx); err != nil {
+		return err
+	}
+	if err := t.recall(ctx); err != nil {
+		return err
+	}
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := t.step(ctx); err != nil {
+			return err
+		}
+		if t.to, err = t.deliveries(ctx); err != nil { // it may have been opened anew
+			return err
+		}
+	}
+}
+
+// bookmarkName is under which name the hook's bookmark is kept.
+func (t *teller) bookmarkName() string { return "webhook/" + t.hook.key() }
+
+// begin reads how far the hook is. A new one is told from now on.
+func (t *teller) begin(ctx context.Context) error {
+	mark, err := t.read(ctx)
+	if err != nil {
+		return err
+	}
+	_, now, err := t.board.Events(ctx, "", 1, 0)
+	if err != nil {
+		return err
+	}
+	t.mark = mark
+	if t.kept = time.Now(); t.version > 0 {
+		return t.lookBack(ctx, now)
+	}
+	t.mark = bookmark{Cursor: now, At: time.Now().UTC()}
+	if err := t.keep(ctx); err != nil {
+		return err
+	}
+	t.log.InfoContext(ctx, "a webhook is told of its board from now on", "board", t.hook.Board, "deliveries", t.hook.Deliveries)
+	return nil
+}
+
+// lookBack finds what happened since the bookmark, if it is not of this board as it is now:
+// another one of its name, or one whose store lost changes.
+func (t *teller) lookBack(ctx context.Context, now string) error {
+	present, kept := parsePlace(now), parsePlace(t.mark.Cursor)
+	if kept.generation == present.generation && kept.position <= present.position {
+		return nil
+	}
+	return t.missed(ctx, now)
+}
+
+// resync goes on where the changes since the bookmark are not known one by one. Another server
+// may have told of them.
+func (t *teller) resync(ctx context.Context, from string) error {
+	theirs, err := t.read(ctx)
+	if err != nil {
+		return err
+	}
+	if t.version > 0 && !theirs.before(&t.mark) {
+		t.mark = theirs
+		if err := t.recall(ctx); err != nil {
+			return err
+		}
+		if kept, here := parsePlace(t.mark.Cursor), parsePlace(from); kept == here {
+			return nil
+		}
+	}
+	return t.missed(ctx, from)
+}
+
+// missed tells of what happened since the bookmark as far as the board still knows, and goes
+// on from a cursor.
+func (t *teller) missed(ctx context.Context, from string) error {
+	events, err := t.board.EndedSince(ctx, t.mark.Cursor, t.mark.At.Add(-looksBack))
+	if err != nil {
+		return err
+	}
+	t.log.InfoContext(ctx, "a webhook goes on from what the board still knows: its place in the changes is not known any more",
+		"since", t.mark.At, "events", len(events))
+	if spec := t.board.Spec(); time.Since(t.mark.At) > max(spec.Window, spec.History) {
+		t.log.WarnContext(ctx, "events of a webhook may be missing: jobs that ended are forgotten by now",
+			"since", t.mark.At, "idempotency_window", spec.Window, "history", spec.History)
+	}
+	if err := t.tell(ctx, events); err != nil {
+		return err
+	}
+	t.mark.Cursor, t.mark.At = from, time.Now().UTC()
+	return t.keep(ctx)
+}
+
+// recall finds the deliveries that later ones about the same job may have to wait for.
+func (t *teller) recall(ctx context.Context) error {
+	t.pending, t.pruneAt = map[string]job.ID{}, mostPending
+	req := board.ListRequest{Filter: fmt.Sprintf("name = %q AND labels.event != %q", t.hook.key(), Ended), PageSize: board.MaxPage}
+	latest := map[string]uint64{}
+	for {
+		page, err := t.to.List(ctx, req)
+		if err != nil {
+			return err
+		}
+		for _, j := range page.Jobs {
+			for _, l := range j.Labels {
+				if l.Key == "job" && j.Sequence >= latest[l.Value] {
+					t.pending[l.Value], latest[l.Value] = j.ID, j.Sequence
+				}
+			}
+		}
+		if req.PageToken = page.Next; page.Next == "" {
+			return nil
+		}
+	}
+}
+
+// step tells of what came next, or that the oldest job waits.
+func (t *teller) step(ctx context.Context) error {
+	wait := followWait
+	if t.hook.Waiting > 0 {
+		wait = lookEvery
+		if err := t.alarm(ctx); err != nil {
+			return err
+		}
+	}
+	if t.told {
+		wait = keepTold
+	}
+	events, next, err := t.board.Events(ctx, t.mark.Cursor, board.MaxBatch, wait)
+	if err != nil {
+		return err
+	}
+	for i := range events {
+		if events[i].Type == job.Resync { // always alone
+			return t.resync(ctx, next)
+		}
+	}
+	wanted := t.wanted(events)
+	if err := t.tell(ctx, wanted); err != nil {
+		return err
+	}
+	t.told = t.told || len(wanted) > 0
+	moved := next != t.mark.Cursor
+	t.mark.Cursor = next
+	if len(events) > 0 {
+		t.mark.At = events[len(events)-1].At.UTC()
+	} else if ctx.Err() == nil {
+		t.mark.At = time.Now().UTC()
+	}
+	if since := time.Since(t.kept); t.told && since >= keepTold || moved && since >= keepEvery {
+		return t.keep(ctx)
+	}
+	return ctx.Err()
+}
+
+func (t *teller) wanted(events []job.Event) (list []job.Event) {
+	for i := range events {
+		if k, ok := kindOf(&events[i]); ok && t.hook.wants(k) {
+			list = append(list, events[i])
+		}
+	}
+	return list
+}
+
+// keep writes the bookmark. Where another server's is further, that one stands, and this
+// teller tells again what the other one has told: so it knows each delivery for which later
+// ones have to wait.
+func (t *teller) keep(ctx context.Context) error {
+	for mark := t.mark; ; {
+		data, err := json.Marshal(mark)
+		if err != nil {
+			return err
+		}
+		version, err := t.to.PutBookmark(ctx, t.bookmarkName(), data, t.version)
+		if err == nil {
+			t.version, t.kept, t.turned, t.told = version, time.Now(), false, false
+			return nil
+		}
+		if job.KindOf(err) != job.Aborted {
+			return err
+		}
+		theirs, err := t.read(ctx)
+		if err != nil {
+			return err
+		}
+		if mark = t.mark; !theirs.before(&mark) {
+			mark = theirs
+		}
+		if mark.Waits = theirs.Waits; t.turned {
+			mark.Waits = t.mark.Waits
+		}
+		if t.mark.Waits = mark.Waits; mark == theirs {
+			t.kept, t.turned, t.told = time.Now(), false, false
+			return nil
+		}
+	}
+}
+
+// read returns the bookmark as it is kept; the zero one if there is none.
+func (t *teller) read(ctx context.Context) (mark bookmark, err error) {
+	data, version, err := t.to.Bookmark(ctx, t.bookmarkName())
+	if t.version = version; err != nil || version == 0 {
+		return bookmark{}, err
+	}
+	if err := json.Unmarshal(data, &mark); err != nil || mark.Cursor == "" {
+		return bookmark{}, &job.Error{Op: "read bookmark", Kind: job.Corrupt, Message: "what says how far the webhook is cannot be read: nothing is told", Err: err}
+	}
+	return mark, nil
+}
+
+// before reports whether a bookmark is not as far as another one.
+func (b *bookmark) before(o *bookmark) bool {
+	mine, others := parsePlace(b.Cursor), parsePlace(o.Cursor)
+	return mine.generation < others.generation || mine.generation == others.generation && mine.position < others.position
+}
+
+// tell posts deliveries for events, in their order. Two about one job are never posted by
+// one call, so that the second cannot be there without the first.
+func (t *teller) tell(ctx context.Context, events []job.Event) error {
+	if err := t.name(ctx, events); err != nil {
+		return err
+	}
+	var list []job.Posting
+	jobs := map[job.ID]bool{}
+	for i := range events {
+		e := &events[i]
+		k, ok := kindOf(e)
+		if !ok || !t.hook.wants(k) {
+			continue
+		}
+		if jobs[e.Job.ID] || len(list) == board.MaxBatch {
+			if err := t.post(ctx, list); err != nil {
+				return err
+			}
+			list, jobs = list[:0], map[job.ID]bool{}
+		}
+		p, err := t.delivery(k, e)
+		if err != nil {
+			return err
+		}
+		list, jobs[e.Job.ID] = append(list, p), true
+	}
+	if err := t.post(ctx, list); err != nil {
+		return err
+	}
+	return t.prune(ctx)
+}
+
+func (t *teller) delivery(k Kind, e *job.Event) (job.Posting, error) {
+	body, err := bodyOf(t.hook.Board, k, e)
+	if err != nil {
+		return job.Posting{}, err
+	}
+	about, after := e.Job.ID.String(), ""
+	id := deliveryID(t.hook, about, k, placeOf(k, e))
+	if before, ok := t.pending[about]; ok && before != id {
+		after = before.String()
+	}
+	return posting(t.hook, id, k, about, after, body)
+}
+
+// name finds out about the jobs of which an event says nothing but that they ended.
+func (t *teller) name(ctx context.Context, events []job.Event) error {
+	var ids []job.ID
+	var of []int
+	for i := range events {
+		if k, ok := kindOf(&events[i]); ok && t.hook.wants(k) && events[i].Job.Name == "" {
+			ids, of = append(ids, events[i].Job.ID), append(of, i)
+		}
+	}
+	for len(ids) > 0 {
+		n := min(len(ids), board.MaxBatch)
+		results, err := t.board.Get(ctx, ids[:n], board.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i, r := range results {
+			if r.Job == nil {
+				continue // nothing is left of it
+			}
+			j := events[of[i]].Job
+			j.Name, j.Labels, j.CreatedAt, j.Attempt = r.Job.Name, r.Job.Labels, r.Job.CreatedAt, r.Job.Attempt
+		}
+		ids, of = ids[n:], of[n:]
+	}
+	return nil
+}
+
+// post posts deliveries. One that stands already, whatever it says, has been posted before.
+func (t *teller) post(ctx context.Context, list []job.Posting) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if t.to.Spec().Retry.MaxAttempts == 0 {
+		for i := range list {
+			list[i].MaxAttempts = MaxTries
+		}
+	}
+	results, err := t.to.Post(ctx, list)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for i, r := range results {
+		switch job.KindOf(r.Err) {
+		case job.NoKind, job.AlreadyExists:
+			t.remember(&list[i])
+		case job.Invalid, job.Unsupported:
+			t.log.ErrorContext(ctx, "an event cannot be told: the board of the deliveries takes no such job", "delivery", list[i].ID, "error", r.Err)
+		default:
+			failed = r.Err
+		}
+	}
+	return failed
+}
+
+// remember notes a delivery for which the next one about its job has to wait.
+func (t *teller) remember(p *job.Posting) {
+	about := ""
+	for _, l := range p.Labels {
+		switch {
+		case l.Key == "event" && l.Value == Ended.String():
+			return // it is the last one
+		case l.Key == "job":
+			about = l.Value
+		}
+	}
+	if about != "" {
+		t.pending[about] = p.ID
+	}
+}
+
+// prune forgets pending deliveries that ended, where there are many.
+func (t *teller) prune(ctx context.Context) error {
+	if len(t.pending) < t.pruneAt {
+		return nil
+	}
+	abouts, ids := make([]string, 0, len(t.pending)), make([]job.ID, 0, len(t.pending))
+	for about, id := range t.pending {
+		abouts, ids = append(abouts, about), append(ids, id)
+	}
+	for len(ids) > 0 {
+		n := min(len(ids), board.MaxBatch)
+		results, err := t.to.Get(ctx, ids[:n], board.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i, r := range results {
+			if !isOpen(r.Job) {
+				delete(t.pending, abouts[i])
+			}
+		}
+		abouts, ids = abouts[n:], ids[n:]
+	}
+	t.pruneAt = max(mostPending, 2*len(t.pending))
+	return nil
+}
+
+func isOpen(j *job.Job) bool { return j != nil && (j.State == job.Unclaimed || j.State == job.Claimed) }
+
+// spot is what a cursor says.
+type spot struct{ generation, position uint64 }
+
+func parsePlace(cursor string) (s spot) {
+	left, right, _ := strings.Cut(cursor, ".")
+	_, _ = fmt.Sscan(left, &s.generation) // one that cannot be read is at the beginning
+	_, _ = fmt.Sscan(right, &s.position)
+	return s
+}
