@@ -163,11 +163,12 @@ func (f *fleetPart) digestNow() string {
 	type declared struct {
 		Board     config.Board
 		Schedules []board.Schedule
+		Webhooks  []string
 	}
 	var all []any
 	for _, b := range c.Boards {
 		b.Tenant = directory.TenantOf(b)
-		all = append(all, declared{b, b.Schedules})
+		all = append(all, declared{b, b.Schedules, b.HookAddresses()})
 	}
 	for _, p := range c.Policies {
 		all = append(all, [2]string{p.Name, p.Digest()})

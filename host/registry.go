@@ -258,6 +258,8 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 			b.declare(want.Schedules) // which takes calls as long as another one opens
 			present.declare(want.Schedules)
 		}
+		b.hook(h.hooksOf(want))
+		present.hook(h.hooksOf(want))
 		if !sameBoard(present.config, want) {
 			h.renew(b, want)
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/quota"
 	"github.com/boardd/boardd/host/recording"
+	"github.com/boardd/boardd/host/webhook"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
@@ -37,6 +38,8 @@ type Hosted struct {
 	board     atomic.Pointer[board.Board]
 	inForce   atomic.Pointer[binding.InForce]  // what the board asks
 	schedules atomic.Pointer[[]board.Schedule] // that are declared; they change while it is served
+	hooks     atomic.Pointer[hooks]            // likewise
+	courier   atomic.Pointer[webhook.Courier]  // of board
 	problem   atomic.Pointer[string]           // why there is no board
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
 	turn      openSlot
@@ -63,6 +66,8 @@ func (h *Host) newServed(c config.Board) *Hosted {
 		s.ask()
 	}
 	s.schedules.Store(&c.Schedules)
+	all := h.hooksOf(c)
+	s.hooks.Store(&all)
 	s.running, s.stop = context.WithCancelCause(h.running)
 	s.quota = h.quotas.NewBoard(quota.Spec{
 		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
@@ -190,7 +195,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 		}
 	})
 	defer opening.Wait()
-	return b.Run(ctx)
+	return s.carry(ctx, h, b)
 }
 
 // recorder returns what records the board, if its settings say so, what takes the

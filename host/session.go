@@ -248,6 +248,9 @@ func (s *Session) find(ctx context.Context, name, call string) (*Hosted, error) 
 		}
 		return nil, job.Errorf(job.NotFound, "there is no board %q%s", clip(name), hint)
 	}
+	if err := found.takes(call); err != nil {
+		return nil, err
+	}
 	return found, nil
 }
 

@@ -59,6 +59,7 @@ func (l *loader) check() {
 	l.checkFleet()
 	l.checkBoards()
 	l.checkBooks()
+	l.checkWebhooks()
 	l.checkRules()
 	l.checkSigned()
 	for i, name := range l.config.Hostnames {

@@ -7,6 +7,7 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/pin"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/webhook"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -113,6 +115,7 @@ type Board struct {
 	Ordering    *Rule  `json:"ordering,omitempty"`    // nil: the board's own order
 
 	Schedules []board.Schedule `json:"-"` // only of the configuration
+	Webhooks  []webhook.Hook   `json:"-"` // likewise
 
 	// Store is the identity of the store in which the jobs lie, of a board that was made
 	// through the API on a store that one server of a fleet may have alone; empty: that of
@@ -201,6 +204,15 @@ func (c *Config) SettingsError(kind, name string, problems []*driver.SettingErro
 
 // Embedded is the driver that keeps its store in the host's own folder.
 const Embedded = "embedded"
+
+// HookAddresses returns the names and addresses of the board's webhooks, without secrets.
+func (b *Board) HookAddresses() (list []string) {
+	for i := range b.Webhooks {
+		h := &b.Webhooks[i]
+		list = append(list, fmt.Sprint(h.Name, " ", h.URL, " ", h.Deliveries, " ", h.Events, " ", h.Waiting))
+	}
+	return list
+}
 
 // Given reports whether the settings for the driver say anything.
 func (b *Board) Given() bool {

@@ -70,6 +70,7 @@ type loader struct {
 	policies map[string]policyBlock
 	uses     []ruleBlock  // of policies, by boards
 	shelves  []booksBlock // of config.Boards, those with books in a backend
+	hooks    []hookPlace  // of config.Boards, their webhooks
 	wish     bool         // it is not a server's configuration: see Wish
 }
 

@@ -243,6 +243,7 @@ func (l *loader) board(s *section) {
 	b.History, _ = s.duration("history", time.Second, MaxWindow)
 	b.Record, _ = s.duration("record", MinRecord, MaxRecord)
 	l.schedules(s, &b)
+	l.webhooks(s, &b)
 	l.books(s, &b)
 	l.rules(s, &b)
 	l.config.Boards = append(l.config.Boards, b)

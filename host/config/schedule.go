@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -116,9 +115,5 @@ func (s *section) judge(schedule board.Schedule) {
 	if err == nil {
 		return
 	}
-	text := err.Error()
-	if e, ok := errors.AsType[*job.Error](err); ok {
-		text = e.Message
-	}
-	s.problem(s.at, "%s", strings.TrimPrefix(strings.TrimPrefix(text, "schedule."), "schedule: "))
+	s.problem(s.at, "%s", strings.TrimPrefix(strings.TrimPrefix(plainMessage(err), "schedule."), "schedule: "))
 }

@@ -1,0 +1,97 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
+	"github.com/boardd/boardd/host/webhook"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// hooks is what a board has to do with webhooks.
+type hooks struct {
+	tells []webhook.Hook // that are told of it
+	sends []webhook.Hook // whose deliveries are jobs on it
+}
+
+// hooksOf returns what a board has to do with webhooks by the present configuration.
+func (h *Host) hooksOf(b config.Board) (s hooks) {
+	for _, o := range h.Settings().Boards {
+		if directory.TenantOf(o) != directory.TenantOf(b) {
+			continue
+		}
+		if o.Name == b.Name {
+			s.tells = o.Webhooks
+		}
+		for i := range o.Webhooks {
+			if o.Webhooks[i].Deliveries == b.Name {
+				s.sends = append(s.sends, o.Webhooks[i])
+			}
+		}
+	}
+	return s
+}
+
+// hook gives the board the webhooks that are declared now.
+func (s *Hosted) hook(all hooks) {
+	s.hooks.Store(&all)
+	if c := s.courier.Load(); c != nil {
+		c.Set(all.tells, all.sends)
+	}
+}
+
+// carry runs a board, and what there is to do for webhooks as long as it runs: deliveries
+// that are under way at its end are given back before.
+func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board) error {
+	c := webhook.New(webhook.Options{
+		Board: b, Owner: "webhooks@" + h.id, Logger: s.logger,
+		Deliveries: func(ctx context.Context, name string) (*board.Board, error) {
+			return h.deliveries(ctx, s.config.Tenant, name)
+		},
+	})
+	s.courier.Store(c)
+	all := s.hooks.Load()
+	c.Set(all.tells, all.sends)
+
+	carrying, stop := context.WithCancel(ctx)
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	carried := make(chan struct{})
+	go func() {
+		defer close(carried)
+		defer end()
+		c.Run(carrying)
+	}()
+	defer func() {
+		stop()
+		<-carried
+	}()
+	return b.Run(running)
+}
+
+// deliveries returns a board on which deliveries are jobs, as soon as it is open here.
+func (h *Host) deliveries(ctx context.Context, tenant, name string) (*board.Board, error) {
+	found := h.registry.board(tenant, name)
+	switch {
+	case found == nil:
+		return nil, NoBoard(name)
+	case h.fleet.strange(found):
+		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has", name)
+	}
+	found.used.Store(time.Now().UnixNano())
+	return found.wait(ctx, h.opening)
+}
+
+// posting are the calls that put jobs on a board, now or later.
+var posting = []string{"PostJobs", "PutSchedule", "TriggerSchedule"}
+
+// takes refuses jobs of callers on a board of deliveries: the server signs what stands there.
+func (s *Hosted) takes(call string) error {
+	if slices.Contains(posting, call) && len(s.hooks.Load().sends) > 0 {
+		return job.Errorf(job.Precondition, "the board %s has the deliveries of webhooks, and takes no other jobs", s.config.Name)
+	}
+	return nil
+}
