@@ -33,6 +33,7 @@ import (
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/host/wasm/meter"
 	"github.com/boardd/boardd/host/wasm/module"
+	"github.com/boardd/boardd/host/webhook"
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/embedded"
 	"github.com/boardd/boardd/plugins/taskflow"
@@ -229,6 +230,20 @@ var limits = []struct {
 	{"job.MaxBatchName", job.MaxBatchName, "bytes of a batch's name"},
 	{"board.MaxBatches", board.MaxBatches, "batches of a board that are closed, expected to be complete, or followed by a job"},
 	{"board.BatchKept", board.BatchKept, "for which a batch is known after it is done"},
+	{"webhook.MaxPerBoard", webhook.MaxPerBoard, "webhooks of a board"},
+	{"webhook.MaxURL", webhook.MaxURL, "bytes of a webhook's address"},
+	{"webhook.MaxSecrets", webhook.MaxSecrets, "secrets of a webhook, each of which signs"},
+	{"webhook.MinSecret", webhook.MinSecret, "bytes of a webhook's secret at least, decoded"},
+	{"webhook.MaxSecret", webhook.MaxSecret, "bytes of a webhook's secret at most, decoded"},
+	{"webhook.MaxNetworks", webhook.MaxNetworks, "networks that a webhook may reach besides the internet"},
+	{"webhook.DefaultTimeout", webhook.DefaultTimeout, "a webhook's request may take, where it sets no `timeout`"},
+	{"webhook.MaxTimeout", webhook.MaxTimeout, "the longest `timeout` of a webhook"},
+	{"webhook.MinWaiting", webhook.MinWaiting, "the shortest `oldest_waiting` of a webhook"},
+	{"webhook.MaxWaiting", webhook.MaxWaiting, "the longest `oldest_waiting` of a webhook"},
+	{"webhook.MaxTries", webhook.MaxTries, "tries of a delivery, where its board has no `max_attempts`"},
+	{"webhook.FirstRetry", webhook.FirstRetry, "before the second try of a delivery, where its board has no `backoff`"},
+	{"webhook.MaxRetry", webhook.MaxRetry, "the longest delay between tries, likewise"},
+	{"webhook.AtOnce", webhook.AtOnce, "requests to one webhook that a server has under way at once"},
 	{"job.MaxUniqueKey", job.MaxUniqueKey, "bytes of a unique key"},
 	{"job.MinUniqueWindow", job.MinUniqueWindow, "the shortest window of a unique key"},
 	{"job.MaxUniqueWindow", job.MaxUniqueWindow, "the longest window of a unique key"},
@@ -470,7 +485,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "pinned.go", "fleet.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "pinned.go", "fleet.go", "webhook.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|digest|path|truth|object|choice|duration|claim|fraction|value|bytes|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)
@@ -513,6 +528,7 @@ func TestSettings(t *testing.T) {
 		"listen": "`" + config.DefaultListen + "`", "board lease": short(d.Lease), "board max_lease": short(d.MaxLease),
 		"board idempotency_window": short(d.IdempotencyWindow), "board allow_no_expiry": fmt.Sprintf("`%v`", d.AllowNoExpiry),
 		"audit keep": short(config.DefaultAuditKeep), "audit max_bytes": fmt.Sprintf("`%dGiB`", config.DefaultAuditBytes>>30), "audit calls": "`" + config.AuditChanges + "`",
+		"webhook timeout": short(webhook.DefaultTimeout),
 	} {
 		if rows[name] != want {
 			t.Errorf("docs/operating.md: the default of %q is %s, the table says %q", name, want, rows[name])

@@ -142,10 +142,13 @@ func checkConfigurations(t *testing.T, program, page string) {
 			continue
 		}
 		dir := t.TempDir()
-		for _, name := range []string{"boardd.hcl", "server.pem", "server.key", "clients.pem"} {
+		for _, name := range []string{"boardd.hcl", "server.pem", "server.key", "clients.pem", "notify.secret"} {
 			text := "not looked at"
-			if name == "boardd.hcl" {
+			switch name {
+			case "boardd.hcl":
 				text = b.body
+			case "notify.secret":
+				text = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
 			}
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)

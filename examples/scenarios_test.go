@@ -24,6 +24,12 @@ func TestScenarios(t *testing.T) {
 			scenario(t, boardd, name, sources(t, name+"/boardd.hcl")[0])
 		})
 	}
+	t.Run("webhook", func(t *testing.T) {
+		t.Parallel()
+		addr := strings.TrimPrefix(testserver.New(t, boardd, "").Addr, "http://") // nobody listens there
+		config := strings.ReplaceAll(sources(t, "webhook/boardd.hcl")[0], "127.0.0.1:8099", addr)
+		scenario(t, boardd, "webhook", config, "LISTEN="+addr)
+	})
 	t.Run("conductor", func(t *testing.T) {
 		t.Parallel()
 		testneed.Program(t, python)

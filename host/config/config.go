@@ -7,7 +7,6 @@ package config
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -209,7 +208,11 @@ const Embedded = "embedded"
 func (b *Board) HookAddresses() (list []string) {
 	for i := range b.Webhooks {
 		h := &b.Webhooks[i]
-		list = append(list, fmt.Sprint(h.Name, " ", h.URL, " ", h.Deliveries, " ", h.Events, " ", h.Waiting))
+		text := []string{h.Name, h.URL, h.Deliveries, h.Waiting.String()}
+		for _, k := range h.Events {
+			text = append(text, k.String())
+		}
+		list = append(list, strings.Join(text, " "))
 	}
 	return list
 }

@@ -43,8 +43,8 @@ func public(at netip.Addr) bool {
 }
 
 // checkAddress refuses an address of the server's own network that is not among those which
-// may be reached. In the clear, nothing else is.
-func checkAddress(at netip.Addr, networks []netip.Prefix, clear bool) error {
+// may be reached. By plain http nothing else is.
+func checkAddress(at netip.Addr, networks []netip.Prefix, plain bool) error {
 	at = at.Unmap()
 	if slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(at.WithZone("")) }) {
 		return nil
@@ -52,7 +52,7 @@ func checkAddress(at netip.Addr, networks []netip.Prefix, clear bool) error {
 	if !public(at) {
 		return fmt.Errorf("%s is not an address of the internet, and not among the networks that the webhook may reach", at)
 	}
-	if clear {
+	if plain {
 		return fmt.Errorf("%s is not among the networks that the webhook may reach, and http is only for those", at)
 	}
 	return nil
@@ -61,7 +61,7 @@ func checkAddress(at netip.Addr, networks []netip.Prefix, clear bool) error {
 // newClient returns what sends the requests of a hook. It looks at the address that it is
 // about to connect to, after names were looked up, so that none can lead elsewhere; it asks no
 // proxy, which would connect in its stead, and follows no redirect.
-func newClient(h *Hook, clear bool) *http.Client {
+func newClient(h *Hook, plain bool) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: h.timeout(),
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -69,7 +69,7 @@ func newClient(h *Hook, clear bool) *http.Client {
 			if err != nil {
 				return err
 			}
-			return checkAddress(at.Addr(), h.Networks, clear)
+			return checkAddress(at.Addr(), h.Networks, plain)
 		},
 	}
 	return &http.Client{

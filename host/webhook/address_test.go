@@ -94,7 +94,7 @@ func TestDial(t *testing.T) {
 		h := &Hook{URL: to, Networks: networks}
 		client := newClient(h, strings.HasPrefix(to, "http:"))
 		defer client.CloseIdleConnections()
-		answer, err := client.Post(to, "application/json", strings.NewReader("{}")) //nolint:noctx // it ends by itself
+		answer, err := client.Post(to, "application/json", strings.NewReader("{}"))
 		if err == nil {
 			_ = answer.Body.Close()
 		}

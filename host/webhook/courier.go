@@ -121,7 +121,7 @@ func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 			if time.Since(began) > complaintMost {
 				trouble = complaint{}
 			}
-			trouble.wait(ctx, log, "a webhook cannot be told of its board for now; nothing is left out", err)
+			trouble.wait(ctx, log, "its board is followed", err)
 		}
 	}()
 	return w
@@ -142,12 +142,12 @@ const (
 	complaintMost = 10 * time.Minute
 )
 
-func (c *complaint) wait(ctx context.Context, log *slog.Logger, message string, err error) {
+func (c *complaint) wait(ctx context.Context, log *slog.Logger, what string, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	if now := time.Now(); err.Error() != c.text || now.After(c.next) {
-		log.WarnContext(ctx, message, "error", err)
+		log.WarnContext(ctx, "a webhook stands still for now; nothing is left out", "what", what, "error", err)
 		c.text, c.next = err.Error(), now.Add(complaintMost)
 	}
 	c.pause = min(max(2*c.pause, pauseFirst), pauseMost)

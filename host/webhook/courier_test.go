@@ -124,7 +124,7 @@ func (r *receiver) until(what string, so func() bool) {
 		if time.Now().After(end) {
 			r.Fatalf("not within 30 s: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the network has no clock of a test's own
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *sender) run(ctx context.Context) {
 		response, err := s.board.Claim(ctx, s.request(AtOnce-len(room)+1))
 		if err != nil {
 			<-room
-			trouble.wait(ctx, s.log, "deliveries of a webhook cannot be claimed", err)
+			trouble.wait(ctx, s.log, "deliveries are claimed", err)
 			continue
 		}
 		trouble = complaint{}

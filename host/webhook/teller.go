@@ -1,11 +1,10 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
@@ -21,13 +20,6 @@ const (
 	mostPending = 10_000           // deliveries that later ones may have to wait for, before those that ended are forgotten
 )
 
-// bookmark is how far a teller is.
-type bookmark struct {
-	Cursor string    `json:"cursor"`
-	At     time.Time `json:"at"`                // everything that happened until then has been told
-	Waits  bool      `json:"waiting,omitempty"` // it was told that the oldest job waits, and it does
-}
-
 // teller posts a delivery for each event of a board that a hook wants to know of. Each server
 // that has the board open runs one. All post the same, which the board of the deliveries takes
 // once, and keep one bookmark.
@@ -37,6 +29,7 @@ type teller struct {
 	deliveries func(context.Context) (*board.Board, error) // where they are jobs
 	log        *slog.Logger
 
+	from    string // where a hook begins that is new: the present, when the board was first seen open here
 	to      *board.Board
 	mark    bookmark
 	version uint64 // of the bookmark; 0: there is none
@@ -52,7 +45,11 @@ type teller struct {
 
 // session tells of what happens until something fails or ctx ends.
 func (t *teller) session(ctx context.Context) error {
-	var err error
+	_, now, err := t.board.Events(ctx, "", 1, 0)
+	if err != nil {
+		return err
+	}
+	t.from = cmp.Or(t.from, now)
 	if t.to, err = t.deliveries(ctx); err != nil {
 		return err
 	}
@@ -72,24 +69,16 @@ func (t *teller) session(ctx context.Context) error {
 	}
 }
 
-// bookmarkName is under which name the hook's bookmark is kept.
-func (t *teller) bookmarkName() string { return "webhook/" + t.hook.key() }
-
 // begin reads how far the hook is. A new one is told from now on.
 func (t *teller) begin(ctx context.Context) error {
 	mark, err := t.read(ctx)
 	if err != nil {
 		return err
 	}
-	_, now, err := t.board.Events(ctx, "", 1, 0)
-	if err != nil {
-		return err
+	if t.mark, t.kept = mark, time.Now(); t.version > 0 {
+		return t.lookBack(ctx)
 	}
-	t.mark = mark
-	if t.kept = time.Now(); t.version > 0 {
-		return t.lookBack(ctx, now)
-	}
-	t.mark = bookmark{Cursor: now, At: time.Now().UTC()}
+	t.mark = bookmark{Cursor: t.from, At: time.Now().UTC()}
 	if err := t.keep(ctx); err != nil {
 		return err
 	}
@@ -99,7 +88,11 @@ func (t *teller) begin(ctx context.Context) error {
 
 // lookBack finds what happened since the bookmark, if it is not of this board as it is now:
 // another one of its name, or one whose store lost changes.
-func (t *teller) lookBack(ctx context.Context, now string) error {
+func (t *teller) lookBack(ctx context.Context) error {
+	_, now, err := t.board.Events(ctx, "", 1, 0)
+	if err != nil {
+		return err
+	}
 	present, kept := parsePlace(now), parsePlace(t.mark.Cursor)
 	if kept.generation == present.generation && kept.position <= present.position {
 		return nil
@@ -215,58 +208,6 @@ func (t *teller) wanted(events []job.Event) (list []job.Event) {
 		}
 	}
 	return list
-}
-
-// keep writes the bookmark. Where another server's is further, that one stands, and this
-// teller tells again what the other one has told: so it knows each delivery for which later
-// ones have to wait.
-func (t *teller) keep(ctx context.Context) error {
-	for mark := t.mark; ; {
-		data, err := json.Marshal(mark)
-		if err != nil {
-			return err
-		}
-		version, err := t.to.PutBookmark(ctx, t.bookmarkName(), data, t.version)
-		if err == nil {
-			t.version, t.kept, t.turned, t.told = version, time.Now(), false, false
-			return nil
-		}
-		if job.KindOf(err) != job.Aborted {
-			return err
-		}
-		theirs, err := t.read(ctx)
-		if err != nil {
-			return err
-		}
-		if mark = t.mark; !theirs.before(&mark) {
-			mark = theirs
-		}
-		if mark.Waits = theirs.Waits; t.turned {
-			mark.Waits = t.mark.Waits
-		}
-		if t.mark.Waits = mark.Waits; mark == theirs {
-			t.kept, t.turned, t.told = time.Now(), false, false
-			return nil
-		}
-	}
-}
-
-// read returns the bookmark as it is kept; the zero one if there is none.
-func (t *teller) read(ctx context.Context) (mark bookmark, err error) {
-	data, version, err := t.to.Bookmark(ctx, t.bookmarkName())
-	if t.version = version; err != nil || version == 0 {
-		return bookmark{}, err
-	}
-	if err := json.Unmarshal(data, &mark); err != nil || mark.Cursor == "" {
-		return bookmark{}, &job.Error{Op: "read bookmark", Kind: job.Corrupt, Message: "what says how far the webhook is cannot be read: nothing is told", Err: err}
-	}
-	return mark, nil
-}
-
-// before reports whether a bookmark is not as far as another one.
-func (b *bookmark) before(o *bookmark) bool {
-	mine, others := parsePlace(b.Cursor), parsePlace(o.Cursor)
-	return mine.generation < others.generation || mine.generation == others.generation && mine.position < others.position
 }
 
 // tell posts deliveries for events, in their order. Two about one job are never posted by
@@ -412,13 +353,3 @@ func (t *teller) prune(ctx context.Context) error {
 }
 
 func isOpen(j *job.Job) bool { return j != nil && (j.State == job.Unclaimed || j.State == job.Claimed) }
-
-// spot is what a cursor says.
-type spot struct{ generation, position uint64 }
-
-func parsePlace(cursor string) (s spot) {
-	left, right, _ := strings.Cut(cursor, ".")
-	_, _ = fmt.Sscan(left, &s.generation) // one that cannot be read is at the beginning
-	_, _ = fmt.Sscan(right, &s.position)
-	return s
-}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+const hookConfig = `
+token "root" {
+  roles  = ["operator"]
+  secret = "not-very-secret-1234567890"
+}
+backend "main" {
+  %s
+}
+board "hooks" {
+  backend = "main"
+  lease   = "2s"
+  retry {
+    max_attempts = 1000
+    backoff      = "100ms"
+    max_backoff  = "200ms"
+  }
+}
+board "default" {
+  backend = "main"
+  webhook "tell" {
+    url        = %q
+    secret     = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    deliveries = "hooks"
+    networks   = ["127.0.0.0/8"]
+    timeout    = "1s"
+  }
+}
+`
+
+// told is somebody who is told of jobs, and who can be away.
+type told struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	away  bool
+	asked int
+	types map[string][]string // by job, each event once
+	ids   map[string]bool
+}
+
+func newTold(t *testing.T) *told {
+	t.Helper()
+	r := &told{types: map[string][]string{}, ids: map[string]bool{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		var m struct {
+			Type string
+			Data struct{ UUID string }
+		}
+		if err != nil || json.Unmarshal(body, &m) != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.asked++
+		if r.away {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if id := q.Header.Get("Webhook-Id"); !r.ids[id] {
+			r.ids[id] = true
+			r.types[m.Data.UUID] = append(r.types[m.Data.UUID], m.Type)
+		}
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *told) setAway(away bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = away
+}
+
+func (r *told) times() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+// complete reports whether each of the jobs was told of to its end, and complains of an order
+// that is not theirs.
+func (r *told) complete(t *testing.T, uuids []string) bool {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, uuid := range uuids {
+		got := r.types[uuid]
+		want := []string{"job.trashed", "job.ended"}
+		if len(got) < len(want) {
+			return false
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s: told %v", uuid, got)
+		}
+	}
+	return true
+}
+
+// lives has jobs that go to the trash, come back and end.
+func lives(t *testing.T, s *testserver.Server, n int) (uuids []string) {
+	t.Helper()
+	c, err := client.New(client.Config{Addr: s.Addr, Token: "not-very-secret-1234567890"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, ctx := c.Board("default"), t.Context()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, s.Log())
+		}
+	}
+	for range n {
+		jobs, err := b.Post(ctx, &client.NewJob{Name: "n"})
+		check(err)
+		uuid := jobs[0].GetUuid()
+		check(b.TrashUnclaimed(ctx, "", uuid))
+		check(b.Restore(ctx, uuid))
+		claims, err := b.Claim(ctx, client.ClaimOptions{Owner: "w", UUIDs: []string{uuid}})
+		check(err)
+		check(b.Consume(ctx, claims...))
+		uuids = append(uuids, uuid)
+	}
+	return uuids
+}
+
+// hooking writes a configuration.
+func hooking(t *testing.T, backend, url string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "boards.hcl")
+	if err := os.WriteFile(path, fmt.Appendf(nil, hookConfig, backend, url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWebhookOfAServerThatIsKilled: what was not told when a server was killed, and what was
+// being told, is told by the next one, in the order of each job.
+func TestWebhookOfAServerThatIsKilled(t *testing.T) {
+	t.Parallel()
+	program := testserver.Build(t, "./cmd/boardd")
+	r := newTold(t)
+	s := testserver.Start(t, program, "", "--config", hooking(t, `driver = "embedded"`, r.URL))
+	testserver.Eventually(t, "the webhook begins", func() bool { return strings.Contains(s.Log(), "a webhook is told of its board from now on") })
+	first := lives(t, s, 1)
+	testserver.Eventually(t, "the first is told", func() bool { return r.complete(t, first) })
+	r.setAway(true)
+	uuids := lives(t, s, 10)
+	before := r.times()
+	testserver.Eventually(t, "deliveries are tried", func() bool { return r.times() > before+5 })
+	s.Kill()
+	s.Restart()
+	uuids = append(uuids, lives(t, s, 3)...)
+	s.Kill() // perhaps before deliveries were posted at all
+	s.Restart()
+	r.setAway(false)
+	testserver.Eventually(t, "all are told", func() bool { return r.complete(t, uuids) })
+
+	c, err := client.New(client.Config{Addr: s.Addr, Token: "not-very-secret-1234567890"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Board("hooks").Post(t.Context(), &client.NewJob{Name: "default/tell"}); job.KindOf(err) != job.Precondition || !strings.Contains(err.Error(), "takes no other jobs") {
+		t.Errorf("somebody else's job was taken as a delivery: %v", err)
+	}
+}
+
+// TestWebhookOfTwoServers: two servers on one Redis tell of each event, in the order of each
+// job, though one is killed.
+func TestWebhookOfTwoServers(t *testing.T) {
+	t.Parallel()
+	program := withDriver(t, "redis")
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	r := newTold(t)
+	path := hooking(t, fmt.Sprintf("driver = \"redis\"\n  config = { address = %q }", redis.Addr), r.URL)
+	servers := []*testserver.Server{testserver.Start(t, program, "", "--config", path), testserver.Start(t, program, "", "--config", path)}
+	testserver.Eventually(t, "the webhook begins", func() bool {
+		return slices.ContainsFunc(servers, func(s *testserver.Server) bool {
+			return strings.Contains(s.Log(), "a webhook is told of its board from now on")
+		})
+	})
+	var uuids []string
+	for i := range 20 {
+		uuids = append(uuids, lives(t, servers[i%2], 1)...)
+	}
+	testserver.Eventually(t, "all are told", func() bool { return r.complete(t, uuids) })
+	asked := r.times()
+	if most := 2*len(uuids) + 2; asked > most {
+		t.Errorf("%d requests for %d events: the servers do not share them", asked, 2*len(uuids))
+	}
+	r.setAway(true)
+	uuids = append(uuids, lives(t, servers[0], 5)...)
+	testserver.Eventually(t, "deliveries are tried", func() bool { return r.times() > asked+5 })
+	servers[0].Kill()
+	uuids = append(uuids, lives(t, servers[1], 5)...)
+	r.setAway(false)
+	testserver.Eventually(t, "all are told", func() bool { return r.complete(t, uuids) })
+}
