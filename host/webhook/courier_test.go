@@ -395,6 +395,36 @@ func TestSlow(t *testing.T) {
 	again.until("it is told by the next host", func() bool { return len(again.about(lost)) == 1 })
 }
 
+// TestStopped: a delivery that is under way when a server ends is given back, and its try does
+// not count.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	asked, ended := make(chan struct{}, 1), make(chan struct{})
+	defer close(ended)
+	r.answering(func(*request) int {
+		asked <- struct{}{}
+		<-ended
+		return http.StatusOK
+	})
+	hook := r.hook()
+	hook.Timeout = webhook.MaxTimeout
+	s := newStore(t)
+	h := s.host("one", hook)
+	h.ready(r)
+	h.consume(h.post("long"))
+	<-asked
+	h.stop()
+	alone := s.host("two", webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second})
+	page, err := alone.hooks.List(t.Context(), board.ListRequest{Filter: `name = "jobs/tell"`})
+	if err != nil || len(page.Jobs) != 1 {
+		t.Fatal(page, err)
+	}
+	if j := page.Jobs[0]; j.State != job.Unclaimed || j.Attempt != 0 || j.LastReason != "the server was stopped" {
+		t.Errorf("%+v", j)
+	}
+}
+
 // TestAtOnce: a server has so many requests under way, and no more.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()

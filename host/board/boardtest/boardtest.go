@@ -81,6 +81,8 @@ func Run(t *testing.T, h Harness) {
 		{"batch-then", batchThen},
 		{"batch-restart", batchRestart},
 		{"batch-limits", batchLimits},
+		{"ended-since", endedSince},
+		{"bookmarks", bookmarks},
 		{"schedule-ticks", scheduleTicks},
 		{"schedule-overlap", scheduleOverlap},
 		{"schedule-changes", scheduleChanges},
