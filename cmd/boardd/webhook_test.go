@@ -188,14 +188,38 @@ func TestWebhookOfAServerThatIsKilled(t *testing.T) {
 }
 
 // TestWebhookOfTwoServers: two servers on one Redis tell of each event, in the order of each
-// job, though one is killed.
+// job, though one is killed: whether each has all boards open, or they share them.
 func TestWebhookOfTwoServers(t *testing.T) {
 	t.Parallel()
 	program := withDriver(t, "redis")
-	redis := testserver.StartRedis(t, testserver.RedisOptions{})
-	r := newTold(t)
-	path := hooking(t, fmt.Sprintf("driver = \"redis\"\n  config = { address = %q }", redis.Addr), r.URL)
-	servers := []*testserver.Server{testserver.Start(t, program, "", "--config", path), testserver.Start(t, program, "", "--config", path)}
+	for _, name := range []string{"each", "shared"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := testserver.StartRedis(t, testserver.RedisOptions{})
+			r := newTold(t)
+			servers := make([]*testserver.Server, 2)
+			for i := range servers {
+				path := hooking(t, fmt.Sprintf("driver = \"redis\"\n  config = { address = %q }", redis.Addr), r.URL)
+				servers[i] = testserver.New(t, program, "", "--config", path)
+				if name == "shared" {
+					more := fmt.Sprintf("advertise = %q\ncatalog {\n  backend = \"main\"\n}\n", servers[i].Addr)
+					text, err := os.ReadFile(path)
+					if err != nil || os.WriteFile(path, append([]byte(more), text...), 0o600) != nil {
+						t.Fatal("the configuration cannot be written")
+					}
+				}
+				servers[i].Launch()
+			}
+			for _, s := range servers {
+				testserver.Eventually(t, "the server is ready", s.Ready)
+			}
+			tellTogether(t, r, servers)
+		})
+	}
+}
+
+func tellTogether(t *testing.T, r *told, servers []*testserver.Server) {
+	t.Helper()
 	testserver.Eventually(t, "the webhook begins", func() bool {
 		return slices.ContainsFunc(servers, func(s *testserver.Server) bool {
 			return strings.Contains(s.Log(), "a webhook is told of its board from now on")

@@ -24,6 +24,9 @@ func (t *teller) bookmarkName() string { return "webhook/" + t.hook.key() }
 // teller tells again what the other one has told: so it knows each delivery for which later
 // ones have to wait.
 func (t *teller) keep(ctx context.Context) error {
+	if err := t.reach(ctx); err != nil {
+		return err
+	}
 	for mark := t.mark; ; {
 		data, err := json.Marshal(mark)
 		if err != nil {
@@ -56,6 +59,9 @@ func (t *teller) keep(ctx context.Context) error {
 
 // read returns the bookmark as it is kept; the zero one if there is none.
 func (t *teller) read(ctx context.Context) (mark bookmark, err error) {
+	if err := t.reach(ctx); err != nil {
+		return bookmark{}, err
+	}
 	data, version, err := t.to.Bookmark(ctx, t.bookmarkName())
 	if t.version = version; err != nil || version == 0 {
 		return bookmark{}, err

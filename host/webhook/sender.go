@@ -21,7 +21,7 @@ import (
 // How a sender works on the deliveries of a hook.
 const (
 	claimWait   = 30 * time.Second // for a delivery, at a time
-	leaseBeyond = 15 * time.Second // what a lease has beyond the request's timeout
+	leaseBeyond = 5 * time.Second  // what a lease has beyond the request's timeout
 	endWithin   = 10 * time.Second // to say what became of a delivery
 	turnPause   = time.Second      // before it is asked again whether the delivery before has ended
 	turnMost    = time.Minute

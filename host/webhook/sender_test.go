@@ -74,7 +74,8 @@ func TestTries(t *testing.T) {
 			t.Fatal(err)
 		}
 		hook := &Hook{Board: "jobs", Name: "tell", URL: "https://127.0.0.1/", Timeout: time.Second} // which it may not reach
-		teller := teller{hook: hook, to: b, log: log, pending: map[string]job.ID{}}
+		find := func(context.Context) (*board.Board, error) { return b, nil }
+		teller := teller{hook: hook, deliveries: find, log: log, pending: map[string]job.ID{}}
 		p, err := posting(hook, deliveryID(hook, "", Waiting, "x"), Waiting, "", "", []byte("{}"))
 		if err != nil {
 			t.Fatal(err)

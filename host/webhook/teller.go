@@ -14,7 +14,7 @@ import (
 // How a teller keeps its place.
 const (
 	keepTold    = time.Second      // after something was told, in which more may be
-	keepEvery   = 30 * time.Second // at least so often, if the board changed
+	keepEvery   = 5 * time.Minute  // at least so often, if the board changed
 	looksBack   = 5 * time.Minute  // how far the clocks of a store and a server may differ
 	followWait  = 30 * time.Second // for news, at a time
 	mostPending = 10_000           // deliveries that later ones may have to wait for, before those that ended are forgotten
@@ -50,7 +50,7 @@ func (t *teller) session(ctx context.Context) error {
 		return err
 	}
 	t.from = cmp.Or(t.from, now)
-	if t.to, err = t.deliveries(ctx); err != nil {
+	if err := t.reach(ctx); err != nil {
 		return err
 	}
 	if err := t.recall(ctx); err != nil {
@@ -63,10 +63,14 @@ func (t *teller) session(ctx context.Context) error {
 		if err := t.step(ctx); err != nil {
 			return err
 		}
-		if t.to, err = t.deliveries(ctx); err != nil { // it may have been opened anew
-			return err
-		}
 	}
+}
+
+// reach finds the board of the deliveries, as it is before each use: it may have been opened
+// anew, and among several servers it is open here only while something is told.
+func (t *teller) reach(ctx context.Context) (err error) {
+	t.to, err = t.deliveries(ctx)
+	return err
 }
 
 // begin reads how far the hook is. A new one is told from now on.
@@ -286,6 +290,9 @@ func (t *teller) name(ctx context.Context, events []job.Event) error {
 func (t *teller) post(ctx context.Context, list []job.Posting) error {
 	if len(list) == 0 {
 		return nil
+	}
+	if err := t.reach(ctx); err != nil {
+		return err
 	}
 	if t.to.Spec().Retry.MaxAttempts == 0 {
 		for i := range list {
