@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,7 +169,7 @@ func (s *sender) turn(ctx context.Context, before string) (verdict, bool) {
 func (s *sender) ask(ctx context.Context, id string, body []byte) verdict {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.hook.URL, bytes.NewReader(body))
 	if err != nil {
-		return verdict{what: failed, reason: err.Error()}
+		return verdict{what: failed, reason: "the address of the webhook cannot be asked"}
 	}
 	now := time.Now()
 	req.Header.Set("Content-Type", "application/json")
@@ -177,6 +179,9 @@ func (s *sender) ask(ctx context.Context, id string, body []byte) verdict {
 	req.Header.Set("Webhook-Signature", s.hook.Secrets.sign(id, now, body))
 	answer, err := s.client.Do(req)
 	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // without the address, which may hold what its receiver alone is to know
+		}
 		return verdict{what: failed, reason: shorten.To(err.Error(), job.MaxReason)}
 	}
 	defer func() { _ = answer.Body.Close() }()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,7 +74,7 @@ func TestTries(t *testing.T) {
 		if err := b.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		hook := &Hook{Board: "jobs", Name: "tell", URL: "https://127.0.0.1/", Timeout: time.Second} // which it may not reach
+		hook := &Hook{Board: "jobs", Name: "tell", URL: "https://127.0.0.1/?key=geheim", Timeout: time.Second} // which it may not reach
 		find := func(context.Context) (*board.Board, error) { return b, nil }
 		teller := teller{hook: hook, deliveries: find, log: log, pending: map[string]job.ID{}}
 		p, err := posting(hook, deliveryID(hook, "", Waiting, "x"), Waiting, "", "", []byte("{}"))
@@ -95,6 +96,9 @@ func TestTries(t *testing.T) {
 		j := results[0].Job
 		if took := j.EndedAt.Sub(began); j.State != job.Trashed || j.Attempt != MaxTries || took < 2*24*time.Hour || took > 4*24*time.Hour {
 			t.Errorf("%s after %d attempts and %s", j.State, j.Attempt, took)
+		}
+		if strings.Contains(j.LastReason, "geheim") || !strings.Contains(j.LastReason, "not an address of the internet") {
+			t.Errorf("its reason: %s", j.LastReason)
 		}
 		cancel()
 		<-sending

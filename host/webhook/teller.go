@@ -86,7 +86,7 @@ func (t *teller) begin(ctx context.Context) error {
 	if err := t.keep(ctx); err != nil {
 		return err
 	}
-	t.log.InfoContext(ctx, "a webhook is told of its board from now on", "board", t.hook.Board, "deliveries", t.hook.Deliveries)
+	t.log.InfoContext(ctx, "a webhook is told of its board from now on", "deliveries", t.hook.Deliveries)
 	return nil
 }
 
