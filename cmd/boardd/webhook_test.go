@@ -162,7 +162,8 @@ func TestWebhookOfAServerThatIsKilled(t *testing.T) {
 	t.Parallel()
 	program := testserver.Build(t, "./cmd/boardd")
 	r := newTold(t)
-	s := testserver.Start(t, program, "", "--config", hooking(t, `driver = "embedded"`, r.URL))
+	path := hooking(t, `driver = "embedded"`, r.URL)
+	s := testserver.Start(t, program, "", "--config", path)
 	testserver.Eventually(t, "the webhook begins", func() bool { return strings.Contains(s.Log(), "a webhook is told of its board from now on") })
 	first := lives(t, s, 1)
 	testserver.Eventually(t, "the first is told", func() bool { return r.complete(t, first) })
@@ -185,6 +186,17 @@ func TestWebhookOfAServerThatIsKilled(t *testing.T) {
 	if _, err := c.Board("hooks").Post(t.Context(), &client.NewJob{Name: "default/tell"}); job.KindOf(err) != job.Precondition || !strings.Contains(err.Error(), "takes no other jobs") {
 		t.Errorf("somebody else's job was taken as a delivery: %v", err)
 	}
+
+	// A reload has another address told, of what was not delivered as well.
+	r.Close()
+	uuids = lives(t, s, 2)
+	other := newTold(t)
+	if err := os.WriteFile(path, fmt.Appendf(nil, hookConfig, `driver = "embedded"`, other.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runOn(t, program, s, "reload")
+	uuids = append(uuids, lives(t, s, 2)...)
+	testserver.Eventually(t, "the other one is told", func() bool { return other.complete(t, uuids) })
 }
 
 // TestWebhookOfTwoServers: two servers on one Redis tell of each event, in the order of each
