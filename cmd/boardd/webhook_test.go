@@ -199,6 +199,30 @@ func TestWebhookOfAServerThatIsKilled(t *testing.T) {
 	testserver.Eventually(t, "the other one is told", func() bool { return other.complete(t, uuids) })
 }
 
+// TestWebhookWithoutRoom: where the board of the deliveries has no room for more, events wait
+// until it has.
+func TestWebhookWithoutRoom(t *testing.T) {
+	t.Parallel()
+	program := testserver.Build(t, "./cmd/boardd")
+	r := newTold(t)
+	path := hooking(t, `driver = "embedded"`, r.URL)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := strings.Replace(string(text), `  lease   = "2s"`, "  lease   = \"2s\"\n  limits {\n    open_jobs = 3\n  }", 1)
+	if err := os.WriteFile(path, []byte(limited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := testserver.Start(t, program, "", "--config", path)
+	testserver.Eventually(t, "the webhook begins", func() bool { return strings.Contains(s.Log(), "a webhook is told of its board from now on") })
+	r.setAway(true)
+	uuids := lives(t, s, 6)
+	testserver.Eventually(t, "the log says that there is no room", func() bool { return strings.Contains(s.Log(), "a webhook stands still for now") })
+	r.setAway(false)
+	testserver.Eventually(t, "all are told", func() bool { return r.complete(t, uuids) })
+}
+
 // TestWebhookOfTwoServers: two servers on one Redis tell of each event, in the order of each
 // job, though one is killed: whether each has all boards open, or they share them.
 func TestWebhookOfTwoServers(t *testing.T) {

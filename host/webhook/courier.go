@@ -118,8 +118,8 @@ func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 		for ctx.Err() == nil {
 			began := time.Now()
 			err := teller.session(ctx)
-			if time.Since(began) > complaintMost {
-				trouble = complaint{}
+			if time.Since(began) > 3*pauseMost { // it was well for a while
+				trouble.pause = 0
 			}
 			trouble.wait(ctx, log, "its board is followed", err)
 		}
