@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -277,4 +279,74 @@ func tellTogether(t *testing.T, r *told, servers []*testserver.Server) {
 	uuids = append(uuids, lives(t, servers[1], 5)...)
 	r.setAway(false)
 	testserver.Eventually(t, "all are told", func() bool { return r.complete(t, uuids) })
+}
+
+// TestWebhookOfTaskFlow: two servers that only observe a board tell of what TaskFlow's processes
+// end there, once each.
+func TestWebhookOfTaskFlow(t *testing.T) {
+	t.Parallel()
+	program := withDriver(t, "redis")
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	host, port, err := net.SplitHostPort(redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	python := testserver.StartTaskFlow(t).Connect("python", testserver.Args{"board": "redis", "host": host, "port": number, "namespace": "shared"}, 0)
+	r := newTold(t)
+	path := hooking(t, fmt.Sprintf("driver = \"redis\"\n  config = { address = %q }", redis.Addr), r.URL)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := strings.Replace(string(text), "board \"default\" {\n", "board \"default\" {\n  config  = { namespace = \"shared\" }\n  mode    = \"observe\"\n", 1)
+	if err := os.WriteFile(path, []byte(shared), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	servers := []*testserver.Server{testserver.Start(t, program, "", "--config", path), testserver.Start(t, program, "", "--config", path)}
+	testserver.Eventually(t, "the webhook begins", func() bool {
+		return slices.ContainsFunc(servers, func(s *testserver.Server) bool {
+			return strings.Contains(s.Log(), "a webhook is told of its board from now on")
+		})
+	})
+	c, err := client.New(client.Config{Addr: servers[0].Addr, Token: "not-very-secret-1234567890"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(uuid string) bool {
+		for j, err := range c.Board("default").List(t.Context(), client.ListOptions{}) {
+			if err == nil && j.GetUuid() == uuid {
+				return true
+			}
+		}
+		return false
+	}
+	want := map[string]string{}
+	for i := range 6 {
+		uuid := python.Post("work", nil).UUID
+		how := []string{"consume", "trash"}[i%2]
+		want[uuid] = map[string]string{"consume": "job.ended", "trash": "job.trashed"}[how]
+		testserver.Eventually(t, "the job is seen", func() bool { return seen(uuid) })
+		if err := python.Claim(uuid, "conductor", 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := python.End(how, uuid, "conductor"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testserver.Eventually(t, "all are told", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for uuid, kind := range want {
+			if got := r.types[uuid]; len(got) == 0 {
+				return false
+			} else if !slices.Equal(got, []string{kind}) {
+				t.Fatalf("%s: told %v, want %s", uuid, got, kind)
+			}
+		}
+		return true
+	})
 }

@@ -93,7 +93,11 @@ func bodyOf(board string, k Kind, e *job.Event) ([]byte, error) {
 		}
 		d.Labels[l.Key] = l.Value
 	}
-	return json.Marshal(envelope{Type: k.String(), Timestamp: e.At.UTC(), Data: d})
+	at := e.At
+	if e.Type == job.ForeignChange && !e.Job.EndedAt.IsZero() {
+		at = e.Job.EndedAt // the other one may be that of an earlier change
+	}
+	return json.Marshal(envelope{Type: k.String(), Timestamp: at.UTC(), Data: d})
 }
 
 // deliveryID is the ID of what is told of one event: the same on every server, and another one
