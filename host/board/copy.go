@@ -34,7 +34,7 @@ type Copied struct {
 
 // copiedSpaces are the spaces whose documents go along: all that is a board's own, but not
 // who works there, which says so again.
-var copiedSpaces = []string{driver.BookSpace, driver.SettingSpace, tickSpace}
+var copiedSpaces = []string{driver.BookSpace, driver.SettingSpace, tickSpace, bookmarkSpace}
 
 // Documents brings the documents, as long as the board in the second store takes them. What
 // is not in the first is taken away.

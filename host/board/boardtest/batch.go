@@ -9,7 +9,6 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // ofBatch posts jobs of a batch.
@@ -145,7 +144,7 @@ func batchThen(_ *testing.T, s *suite) {
 		h.stop()
 	}
 	h := s.start(board.Spec{History: time.Hour})
-	s.kind(sleep.For(s.within(), 100*time.Millisecond), job.NoKind) // a second one would be posted by now, or later
+	<-time.After(100 * time.Millisecond) // a second one would be posted by now, or later
 	if list := h.listed("name = sum"); len(list) != 0 {
 		s.Errorf("after a restart %d jobs follow a batch that was followed", len(list))
 	}
@@ -162,7 +161,7 @@ func batchRestart(_ *testing.T, s *suite) {
 	s.kind(err, job.NoKind)
 	ids := h.ofBatch("b", 3)
 	s.kind(one(h.Trash(s.within(), nil, ids, "")), job.NoKind)
-	s.kind(sleep.For(s.within(), 100*time.Millisecond), job.NoKind)
+	<-time.After(100 * time.Millisecond)
 	h.stands("b", driver.Group{Trashed: 3})
 	h.stop()
 
