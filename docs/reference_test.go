@@ -229,6 +229,7 @@ var limits = []struct {
 	{"board.MaxJitter", board.MaxJitter, "the longest jitter of a schedule"},
 	{"job.MaxBatchName", job.MaxBatchName, "bytes of a batch's name"},
 	{"board.MaxBatches", board.MaxBatches, "batches of a board that are closed, expected to be complete, or followed by a job"},
+	{"board.MaxExpected", board.MaxExpected, "jobs that a batch may be expected to have"},
 	{"board.BatchKept", board.BatchKept, "for which a batch is known after it is done"},
 	{"webhook.MaxPerBoard", webhook.MaxPerBoard, "webhooks of a board"},
 	{"webhook.MaxURL", webhook.MaxURL, "bytes of a webhook's address"},

@@ -16,7 +16,7 @@ import (
 const (
 	MaxBatches  = 100_000            // of a board that are closed or have a Then or an Expected
 	BatchKept   = 7 * 24 * time.Hour // for which a batch is known after it is done
-	maxExpected = 1 << 40            // as many jobs as a store counts in a group
+	MaxExpected = 1<<40 - 1          // jobs of a batch, as many as a store counts
 )
 
 // batchPrefix is before the names of batches among the names of the board's settings, which
@@ -97,8 +97,8 @@ func (b *Board) PutBatch(ctx context.Context, name string, then *job.Posting, ex
 	if err := checkBatch(name, &opened.Capabilities); err != nil {
 		return Batch{}, err
 	}
-	if expected < 0 || expected >= maxExpected {
-		return Batch{}, job.Errorf(job.Invalid, "expected: want 0 (it is closed by a call) to %d jobs, got %d", int64(maxExpected-1), expected)
+	if expected < 0 || expected > MaxExpected {
+		return Batch{}, job.Errorf(job.Invalid, "expected: want 0 (it is closed by a call) to %d jobs, got %d", int64(MaxExpected), expected)
 	}
 	if then != nil {
 		if _, _, err := checkWhole(then, &opened.Capabilities, time.Now()); err != nil {
