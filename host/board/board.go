@@ -46,6 +46,7 @@ type Board struct {
 	hands      hands
 	tap        recorderTap
 	names      nameBook
+	samples    sampler
 }
 
 // New returns a board that Run makes ready. The driver must outlive it.
@@ -94,6 +95,7 @@ func New(d driver.Driver, spec Spec) *Board {
 	b.intake = make(chan struct{}, 1)
 	b.scheduler.all, b.scheduler.wake = map[string]*scheduled{}, make(chan struct{}, 1)
 	b.batches.init()
+	b.samples.init()
 	b.scheduler.missed = func(name string, from, to time.Time) {
 		b.metrics.TicksMissed.Add(1)
 		b.log.Warn("ticks of a schedule are left out: they are later than its catch-up", "schedule", name, "from", from, "to", to)

@@ -24,6 +24,7 @@ func (b *Board) Run(ctx context.Context) error {
 	group.Go(func() { b.expireForever(ctx) })
 	group.Go(func() { b.followSettings(ctx) })
 	group.Go(func() { b.releaseForever(ctx) })
+	group.Go(func() { b.sampleForever(ctx) })
 	if !b.spec.Observe {
 		group.Go(func() { b.tickForever(ctx) })
 		group.Go(func() { b.keepBatches(ctx) })
