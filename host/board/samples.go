@@ -69,21 +69,18 @@ func (b *Board) sampleForever(ctx context.Context) {
 			break
 		}
 		if _, ready, _ := b.readiness.look(); ready {
-			b.sample(time.Now())
+			b.sample(time.Now(), false)
 			b.keepSamples(ctx, sampleTime, false)
 		}
 	}
-	b.sample(time.Now())
+	b.sample(time.Now(), true)
 	b.keepSamples(context.WithoutCancel(ctx), sampleLast, true)
 }
 
-// sample takes one.
-func (b *Board) sample(now time.Time) {
-	c, known := b.Depth()
-	if !known {
-		return
-	}
-	m, s := &b.metrics, &b.samples
+// sample takes one. The last one is taken when the board has been closed, if something has
+// happened since the one before.
+func (b *Board) sample(now time.Time, last bool) {
+	m, s, c := &b.metrics, &b.samples, b.index.Count()
 	counters := [chart.Flows]int64{m.Posted.Load(), m.Consumed.Load(), m.Expired.Load() + m.Abandoned.Load() + m.Trashed.Load()}
 	sample := chart.Sample{chart.Waiting: c.Ready, chart.Delayed: c.Delayed, chart.Claimed: c.Claimed}
 	if !c.OldestReadyAt.IsZero() {
@@ -91,6 +88,9 @@ func (b *Board) sample(now time.Time) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if last && counters == s.before {
+		return
+	}
 	for i, n := range counters {
 		sample[int(chart.Posted)+i] = n - s.before[i]
 	}
