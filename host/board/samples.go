@@ -69,7 +69,7 @@ func (b *Board) sampleForever(ctx context.Context) {
 			break
 		}
 		if _, ready, _ := b.readiness.look(); ready {
-			b.sample(time.Now(), false)
+			b.Sample(time.Now())
 			b.keepSamples(ctx, sampleTime, false)
 		}
 	}
@@ -77,8 +77,12 @@ func (b *Board) sampleForever(ctx context.Context) {
 	b.keepSamples(context.WithoutCancel(ctx), sampleLast, true)
 }
 
-// sample takes one. The last one is taken when the board has been closed, if something has
-// happened since the one before.
+// Sample counts how the board stands, and what this host did on it since the sample before, at
+// a time. Run does so each minute; others need not, unless their time is not the clock's.
+func (b *Board) Sample(now time.Time) { b.sample(now, false) }
+
+// sample takes a sample. The last one is taken when the board has been closed, if something
+// has happened since the one before.
 func (b *Board) sample(now time.Time, last bool) {
 	m, s, c := &b.metrics, &b.samples, b.index.Count()
 	counters := [chart.Flows]int64{m.Posted.Load(), m.Consumed.Load(), m.Expired.Load() + m.Abandoned.Load() + m.Trashed.Load()}

@@ -115,13 +115,13 @@ func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked
 	}
 	view := boardView{
 		page: u.boardsPage(r, v, "Board "+name, name), Board: name, Served: served, Asked: a, May: u.may(v, name),
-		Graphs: u.samples.of(served.Config.Tenant, name),
 	}
 	b, err := v.session.Board(r.Context(), name, "ListJobs")
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
+	view.Graphs = graphsOf(r.Context(), b)
 	cursor, err := present(r.Context(), b) // before anything is read that is shown
 	if err != nil {
 		u.fail(w, r, v, err)

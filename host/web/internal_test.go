@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/boardd/boardd/host"
-	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/chart"
 )
 
 // TestVisits has visits end when they are idle, old, or too many.
@@ -113,28 +112,22 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// TestSamples has an hour kept, counters of a restarted board not go below zero,
-// and boards that are gone forgotten.
-func TestSamples(t *testing.T) {
+// TestSpark has a line where something is known, and words for it.
+func TestSpark(t *testing.T) {
 	t.Parallel()
-	s := newSamples()
-	depth := func(ready, consumed int64) host.Depth {
-		return host.Depth{Tenant: "t", Board: "b", Counts: board.Counts{Ready: ready}, Consumed: consumed}
+	picture := string(spark("Waiting <jobs>", []int64{chart.Missing, 3, 64, chart.Missing, 7, 7}))
+	for _, want := range []string{"now 7, at most 64", "<strong>7</strong>", "6 min ago"} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("the picture does not say %q: %s", want, picture)
+		}
 	}
-	for n := range int64(sampleKept + 5) {
-		s.add([]host.Depth{depth(n, 10*n)})
-	}
-	s.add([]host.Depth{depth(7, 3)})
-	g := s.of("t", "b")
-	if len(g.Waiting) != sampleKept || g.Waiting[sampleKept-1] != 7 || g.Consumed[sampleKept-2] != 10 || g.Consumed[sampleKept-1] != 0 {
-		t.Errorf("after an hour the graphs are %v", g)
-	}
-	picture := string(spark("Waiting <jobs>", g.Waiting))
-	if strings.Count(picture[strings.Index(picture, "points="):], ",") != sampleKept || !strings.Contains(picture, "now 7, at most 64") || strings.Contains(picture, "<jobs>") {
+	if strings.Count(picture, "M") != 2 || strings.Contains(picture, "<jobs>") {
 		t.Errorf("the picture is %s", picture)
 	}
-	if s.add(nil); s.of("t", "b").Waiting != nil {
-		t.Error("a board that is gone has graphs")
+	for _, values := range [][]int64{nil, {chart.Missing, chart.Missing}, {5, chart.Missing}} {
+		if got := string(spark("x", values)); !strings.Contains(got, "no graph yet") {
+			t.Errorf("%v: %s", values, got)
+		}
 	}
 }
 

@@ -156,6 +156,7 @@ func paths(one job.ID) map[string]string {
 		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
 		"post": "/ui/boards/jobs/post", "schedules": "/ui/boards/jobs/schedules", "search": "/ui/search?q=resize", "nothing-found": "/ui/search?q=nothing-like-it",
 		"no-schedules": "/ui/boards/secret/schedules",
+		"charts":       "/ui/boards/jobs/charts", "charts-day": "/ui/boards/jobs/charts?range=24h", "charts-week": "/ui/boards/jobs/charts?range=7d", "no-charts": "/ui/boards/secret/charts",
 	}
 }
 
@@ -167,7 +168,14 @@ func (s *site) furnish(t *testing.T) job.ID {
 		t.Fatal(err)
 	}
 	var one job.ID
+	now := time.Now()
+	for n := range 100 {
+		jobs.Sample(now.Add(time.Duration(n-101) * time.Hour))
+	}
 	for n := range 60 {
+		if n < 20 || n > 25 { // in between nobody counted
+			jobs.Sample(now.Add(time.Duration(n-60) * time.Minute))
+		}
 		one = post(t, jobs, job.Posting{
 			Name: fmt.Sprintf("resize-image-%d", n), Labels: []job.Label{{Key: "customer", Value: strings.Repeat("blue", 1+n%20)}},
 			Details: []byte(`{"path":"/a.png","sizes":[1,2,3]}`), Operations: []job.NewOperation{{Name: "fetch"}, {Name: "resize"}},

@@ -50,12 +50,12 @@ func (u *UI) overview(w http.ResponseWriter, r *http.Request, v *visit) {
 func (u *UI) card(ctx context.Context, v *visit, served *host.Served) boardCard {
 	c := boardCard{
 		Name: served.Config.Name, Status: served.Status, Driver: served.Driver, Observed: served.Config.Observe,
-		Graphs: u.samples.of(served.Config.Tenant, served.Config.Name),
 	}
 	if !served.Status.Ready || ctx.Err() != nil {
 		return c
 	}
 	if b, err := v.session.Board(ctx, c.Name, "CountJobs"); err == nil {
+		c.Graphs = graphsOf(ctx, b)
 		if counts, err := b.Count(ctx); err == nil {
 			c.Counts = &counts
 		}

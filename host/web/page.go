@@ -142,6 +142,7 @@ type page struct {
 	Nav     []link // besides the boards, where the visitor may go
 	Live    string // where the page learns of changes; empty: it does not
 	Poll    int    // without Live: how often it looks for them, in seconds; 0: never
+	Chart   bool   // it has charts
 	Version string
 	Look    look
 	Here    string // where this page can be had again
@@ -173,6 +174,7 @@ func (u *UI) boardsPage(r *http.Request, v *visit, title, name string) page {
 		seen bool
 	}{
 		{link{of, "Jobs"}, v.session.May("ListJobs", name)},
+		{link{of + "/charts", "Charts"}, v.session.May("CountJobs", name)},
 		{link{of + "/schedules", "Schedules"}, v.session.May("ListSchedules", name)},
 		{link{of + "/workers", "Workers"}, v.session.May("ListEntities", name)},
 		{link{of + "/policies", "Policies"}, v.session.MayAdminister("ListPolicies", name)},

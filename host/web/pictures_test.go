@@ -37,7 +37,7 @@ func TestScreenshots(t *testing.T) {
 	tab := chromium(t)
 	run(tab, t, "signing in", chromedp.EmulateViewport(1280, 860), signIn(s.server.URL, operatorSecret))
 	for name, path := range map[string]string{
-		"board": "/ui/boards/jobs", "job": "/ui/boards/jobs/jobs/" + stuck.String(), "policies": "/ui/boards/jobs/policies",
+		"board": "/ui/boards/jobs", "charts": "/ui/boards/jobs/charts", "job": "/ui/boards/jobs/jobs/" + stuck.String(), "policies": "/ui/boards/jobs/policies",
 	} {
 		run(tab, t, name, chromedp.Navigate(s.server.URL+path), chromedp.WaitReady(chromedp.CSS("footer")),
 			chromedp.Evaluate[chromedp.Void](atLeisure))
@@ -193,6 +193,7 @@ func (s *site) exhibit(t *testing.T) job.ID {
 			Details: []byte(`{"source":"/in/7.png","sizes":[120,640,1280]}`), Operations: []job.NewOperation{{Name: "fetch"}, {Name: "convert"}, {Name: "store"}},
 		})
 	}
+	begun := time.Now()
 	for minute := range 59 {
 		for n := range 4 + minute*7%5 {
 			postOne(fmt.Sprintf("%s-%d", kinds[(minute*3+n*n)%len(kinds)], 100+posted))
@@ -212,7 +213,7 @@ func (s *site) exhibit(t *testing.T) job.ID {
 				t.Fatal(err)
 			}
 		}
-		s.ui.Sample()
+		jobs.Sample(begun.Add(time.Duration(minute-58) * time.Minute))
 	}
 	hard := &worker{t: t, board: jobs, id: postOne("train-model-7", job.Label{Key: "gpu", Value: "a100"})}
 	s.push(t, "gpus", "the job needs another GPU than this worker has")

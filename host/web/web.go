@@ -3,7 +3,7 @@
 // boards through a host.Session as the API does, with the rights of whoever
 // signed in, and with no others.
 //
-// Locks. visits.mu, lives.mu and samples.mu are each held alone, while memory is read or
+// Locks. visits.mu and lives.mu are each held alone, while memory is read or
 // written. visits.mu is also held while a session is asked whether it holds, which
 // takes a lock of the host and asks no store. None is held while a board is asked.
 package web
@@ -24,12 +24,11 @@ type Config struct {
 
 // UI is the pages of one host. Run must run as long as they are served.
 type UI struct {
-	host    *host.Host
-	logger  *slog.Logger
-	visits  *visits
-	samples *samples
-	lives   *lives
-	mux     *http.ServeMux
+	host   *host.Host
+	logger *slog.Logger
+	visits *visits
+	lives  *lives
+	mux    *http.ServeMux
 
 	stopping chan struct{} // closed when Run ends: streams end then, so that the server can stop
 }
@@ -39,7 +38,7 @@ func New(h *host.Host, c Config) *UI {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	u := &UI{host: h, logger: c.Logger, visits: newVisits(time.Now), samples: newSamples(), lives: newLives(), stopping: make(chan struct{})}
+	u := &UI{host: h, logger: c.Logger, visits: newVisits(time.Now), lives: newLives(), stopping: make(chan struct{})}
 	u.mux = http.NewServeMux()
 	u.mux.Handle("GET /assets/", assets())
 	u.mux.HandleFunc("GET /ui/signin", u.signinPage)
@@ -53,6 +52,7 @@ func New(h *host.Host, c Config) *UI {
 	u.change("/ui/boards/{board}/pause", u.pause)
 	u.change("/ui/boards/{board}/resume", u.resume)
 	u.change("/ui/boards/{board}/loss", u.acknowledgeLoss)
+	u.get("/ui/boards/{board}/charts", u.chartsPage)
 	u.get("/ui/boards/{board}/workers", u.workersPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}", u.jobPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}/details", u.detailsPage)
@@ -82,12 +82,12 @@ func New(h *host.Host, c Config) *UI {
 // answers.
 func (u *UI) Paths() []string { return []string{"/{$}", "/ui/", "/assets/"} }
 
-// Run samples the boards for the graphs until ctx ends. Then pages are no longer
-// kept up to date. It may be called once.
+// Run keeps pages up to date until ctx ends. It may be called once.
 func (u *UI) Run(ctx context.Context) error {
-	defer u.lives.end()
-	defer close(u.stopping)
-	return u.samples.run(ctx, u.host)
+	<-ctx.Done()
+	close(u.stopping)
+	u.lives.end()
+	return nil
 }
 
 // ServeHTTP answers with a page.
