@@ -24,6 +24,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/chart"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/doctor"
 	"github.com/boardd/boardd/host/identity"
@@ -311,6 +312,7 @@ var limits = []struct {
 	{"catalog.MaxPromotions", catalog.MaxPromotions, "versions of a policy that a board remembers to have asked; the oldest go first"},
 	{"config.MaxRules", config.MaxRules, "policies that decide who may have a board's jobs: of the configuration, and as many that were promoted"},
 	{"admin.MinDigest", admin.MinDigest, "digits by which a version of a policy is named, at least"},
+	{"chart.MaxRing", chart.MaxRing, "bytes of what a board keeps for its charts, in its store"},
 	{"board.MaxNames", board.MaxNames, "names of jobs that a board's page tells apart"},
 	{"board.MaxShadowLine", board.MaxShadowLine, "of the next jobs that are compared with those of a policy in the shadow, where one of the two orders depends on counts"},
 	{"board.MaxShadowKeys", board.MaxShadowKeys, "keys that are looked at for that"},
@@ -417,7 +419,7 @@ func TestLimits(t *testing.T) {
 		listed[l.name] = true
 		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
 	}
-	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant"} {
+	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/chart", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant"} {
 		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
 			if full := filepath.Base(dir) + "." + name; !listed[full] {
 				t.Errorf("the limit %s is not in the table of docs/operating.md: add it to limits in this test", full)

@@ -258,7 +258,7 @@ func TestSamplesBegunAnew(t *testing.T) {
 		if _, err := chart.Decode(doc.Data); err != nil {
 			t.Errorf("the document is still no ring: %v", err)
 		}
-		b.samples.asking.Lock() // as while somebody writes
+		b.samples.asking.Lock()         // as while somebody writes
 		defer b.samples.asking.Unlock() // before the board is stopped
 		b.samples.mu.Lock()
 		b.samples.read = b.samples.read.Add(-time.Hour)

@@ -80,15 +80,15 @@ type chartPlan struct {
 }
 
 type chartMeasure struct {
-	name    string
-	measure chart.Measure
+	name, class string // class: of how it is drawn
+	measure     chart.Measure
 }
 
 // chartPlans are the charts of a board. %s is the length of a step.
 var chartPlans = []chartPlan{
-	{"stand", "Jobs", "how many there were, at most in %s", chart.Jobs, []chartMeasure{{"Waiting", chart.Waiting}, {"Claimed", chart.Claimed}, {"Delayed", chart.Delayed}}},
-	{"flow", "What happened", "jobs in %s; failed: lost, given back or set aside", chart.Jobs, []chartMeasure{{"Posted", chart.Posted}, {"Consumed", chart.Consumed}, {"Failed", chart.Failed}}},
-	{"oldest", "Oldest waiting", "for how long it had waited, at most in %s", chart.Seconds, []chartMeasure{{"Oldest", chart.Oldest}}},
+	{"stand", "Jobs", "how many there were, at most in %s", chart.Jobs, []chartMeasure{{"Waiting", "line0", chart.Waiting}, {"Claimed", "line1", chart.Claimed}, {"Delayed", "line3", chart.Delayed}}},
+	{"flow", "What happened", "jobs in %s; failed: lost, given back or set aside", chart.Jobs, []chartMeasure{{"Posted", "line0", chart.Posted}, {"Consumed", "line1", chart.Consumed}, {"Failed", "line2", chart.Failed}}},
+	{"oldest", "Oldest waiting", "for how long it had waited, at most in %s", chart.Seconds, []chartMeasure{{"Oldest", "line0", chart.Oldest}}},
 }
 
 // chartSpan returns the span that a range names, else the shortest.
@@ -163,7 +163,7 @@ func (p *chartPlan) draw(w *chart.Window, step string) chartView {
 		c.Ticks = append(c.Ticks, chartTick{Label: t.Label, Y: chartHigh - float64(t.Value)*chartHigh/float64(top)})
 	}
 	for i, l := range p.lines {
-		c.Lines = append(c.Lines, p.line(l.name, "line"+strconv.Itoa(i), values[i], top))
+		c.Lines = append(c.Lines, p.line(l.name, l.class, values[i], top))
 	}
 	for i := range chartTimes {
 		c.Times = append(c.Times, w.At(i*(w.Span.Steps-1)/(chartTimes-1)))

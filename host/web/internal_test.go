@@ -124,6 +124,9 @@ func TestSpark(t *testing.T) {
 	if strings.Count(picture, "M") != 2 || strings.Contains(picture, "<jobs>") {
 		t.Errorf("the picture is %s", picture)
 	}
+	if old := string(spark("x", []int64{3, 4, chart.Missing})); !strings.Contains(old, "<strong>4</strong> last") {
+		t.Errorf("what was known last is shown as if it were so now: %s", old)
+	}
 	for _, values := range [][]int64{nil, {chart.Missing, chart.Missing}, {5, chart.Missing}} {
 		if got := string(spark("x", values)); !strings.Contains(got, "no graph yet") {
 			t.Errorf("%v: %s", values, got)

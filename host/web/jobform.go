@@ -33,7 +33,7 @@ func (f *formView) Wrong(field string) *wrong {
 
 // The fields of forms, as the API calls them.
 var (
-	jobFields      = []string{"name", "details", "priority", "labels", "unique.key", "unique.window", "unique.onConflict", "notBefore", "timeout", "maxAttempts"}
+	jobFields      = []string{"name", "details", "priority", "labels", "unique.key", "unique.window", "unique.onConflict", "notBefore", "timeout", "maxAttempts", "batch"}
 	scheduleFields = []string{"schedule.name", "schedule.cron", "schedule.every", "schedule.timezone", "schedule.overlap", "schedule.catchUp", "schedule.jitter"}
 )
 
@@ -59,6 +59,7 @@ type jobForm struct {
 	ID, Name, Details, Priority, Labels   string
 	UniqueKey, UniqueWindow, OnConflict   string
 	NotBefore, Zone, Timeout, MaxAttempts string
+	Batch                                 string
 	PriorityChoices, ConflictChoices      []string
 }
 
@@ -88,7 +89,7 @@ func jobFormOf(f url.Values) jobForm {
 	return jobForm{
 		ID: get("uuid"), Name: f.Get("name"), Details: f.Get("details"), Priority: get("priority"), Labels: f.Get("labels"),
 		UniqueKey: f.Get("unique.key"), UniqueWindow: get("unique.window"), OnConflict: get("unique.onConflict"),
-		NotBefore: get("notBefore"), Zone: get("zone"), Timeout: get("timeout"), MaxAttempts: get("maxAttempts"),
+		NotBefore: get("notBefore"), Zone: get("zone"), Timeout: get("timeout"), MaxAttempts: get("maxAttempts"), Batch: f.Get("batch"),
 		PriorityChoices: priorityChoices, ConflictChoices: conflictChoices,
 	}
 }
@@ -96,7 +97,7 @@ func jobFormOf(f url.Values) jobForm {
 // posting reads the form. Its errors begin with the field that they are about, as those of
 // the board do, which sees to the rest.
 func (f *jobForm) posting() (p job.Posting, err error) {
-	p = job.Posting{Name: f.Name}
+	p = job.Posting{Name: f.Name, Batch: f.Batch}
 	if strings.TrimSpace(f.Details) != "" {
 		p.Details = []byte(f.Details)
 	}

@@ -24,6 +24,8 @@ type jobView struct {
 	Steps  []step
 	Log    []job.LogEntry // the end of it
 	LogCut bool           // there is more before it
+	Batch  *board.Batch   // how the job's batch stands; nil: it has none, or that is not known
+	Mates  string         // a link to the open jobs of the batch
 	Tree   *node          // the details; nil: they are to be asked for
 	May    may
 }
@@ -67,6 +69,12 @@ func (u *UI) jobPage(w http.ResponseWriter, r *http.Request, v *visit) {
 		}
 		if err != nil {
 			view.NotWhy = plain(err)
+		}
+	}
+	view.Mates = asked{Filter: "batch = " + quoted(j.Batch)}.link(name)
+	if j.Batch != "" && v.session.May("GetBatch", name) {
+		if stands, err := b.Batch(r.Context(), j.Batch, 0); err == nil {
+			view.Batch = &stands
 		}
 	}
 	if v.session.May("ReadLog", name) {

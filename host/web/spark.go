@@ -26,11 +26,14 @@ func spark(what string, values []int64) template.HTML {
 	if known < 2 {
 		return template.HTML(`<span class="faint">no graph yet</span>`)
 	}
-	most := slices.Max(values)
-	label := template.HTMLEscapeString(fmt.Sprintf("%s over the last %d minutes: now %d, at most %d", what, len(values), now, most))
+	most, when := slices.Max(values), "now"
+	if values[len(values)-1] == chart.Missing {
+		when = "last"
+	}
+	label := template.HTMLEscapeString(fmt.Sprintf("%s over the last %d minutes: %s %d, at most %d", what, len(values), when, now, most))
 	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers and words of ours
-		`<p class="reading"><strong>%d</strong> now <span class="faint">at most %d</span></p>`+
+		`<p class="reading"><strong>%d</strong> %s <span class="faint">at most %d</span></p>`+
 			`<svg class="spark" role="img" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-label="%s"><title>%s</title><path d="%s"/></svg>`+
 			`<p class="range faint"><span>%d min ago</span><span>now</span></p>`,
-		now, most, sparkWide, sparkHigh, label, label, chart.Path(values, max(most, 1), sparkWide, sparkHigh), len(values)))
+		now, when, most, sparkWide, sparkHigh, label, label, chart.Path(values, max(most, 1), sparkWide, sparkHigh), len(values)))
 }

@@ -83,6 +83,7 @@ func Run(t *testing.T, h Harness) {
 		{"batch-limits", batchLimits},
 		{"ended-since", endedSince},
 		{"bookmarks", bookmarks},
+		{"samples", samples},
 		{"schedule-ticks", scheduleTicks},
 		{"schedule-overlap", scheduleOverlap},
 		{"schedule-changes", scheduleChanges},
