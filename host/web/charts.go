@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
@@ -72,7 +73,7 @@ type chartsView struct {
 	Behind string // why what other servers counted is not shown
 }
 
-// plan is what a chart shows.
+// chartPlan is what a chart shows.
 type chartPlan struct {
 	id, title, about string
 	unit             chart.Unit
@@ -207,12 +208,13 @@ func (p *chartPlan) write(v int64) string {
 
 // words say what a chart shows.
 func (c *chartView) words(of string) string {
-	text := fmt.Sprintf("%s over the last %s", c.Title, of)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s over the last %s", c.Title, of)
 	for i := range c.Lines {
 		l := &c.Lines[i]
-		text += fmt.Sprintf("; %s: last %s, at most %s", l.Name, l.Now, l.Most)
+		fmt.Fprintf(&text, "; %s: last %s, at most %s", l.Name, l.Now, l.Most)
 	}
-	return text
+	return text.String()
 }
 
 // graphs are the three lines that a board is shown with among others: the last hour, a point
