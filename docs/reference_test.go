@@ -27,6 +27,7 @@ import (
 	"github.com/boardd/boardd/host/chart"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/doctor"
+	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/host/replay"
@@ -300,6 +301,9 @@ var limits = []struct {
 	{"auditor.MaxPage", auditor.MaxPage, "records of one answer of `GetAudit`"},
 	{"doctor.MaxFindings", doctor.MaxFindings, "findings of one sort that `boardd doctor` shows of one board"},
 	{"audit.MaxSegment", audit.MaxSegment, "bytes of one file of the audit log, after which another is begun"},
+	{"fleet.MaxOpens", fleet.MaxOpens, "boards that a server begins to open in a second because they became its own; those that somebody calls are not counted"},
+	{"fleet.MaxSecrets", fleet.MaxSecrets, "secrets of the key that the servers of a fleet share"},
+	{"fleet.MinSecret", fleet.MinSecret, "characters of one of them, at least"},
 	{"catalog.MaxModule", catalog.MaxModule, "bytes of a policy's module"},
 	{"config.DefaultPolicies", config.DefaultPolicies, "policies of a tenant, unless its limits say otherwise"},
 	{"config.DefaultPolicyBytes", config.DefaultPolicyBytes, "bytes of all their versions, likewise"},
@@ -419,7 +423,7 @@ func TestLimits(t *testing.T) {
 		listed[l.name] = true
 		fmt.Fprintf(&out, "| %s | %s | `%s` |\n", size(l.value), l.text, l.name)
 	}
-	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/chart", "host/config", "host/identity", "host/recording", "host/replay", "host/tenant"} {
+	for _, dir := range []string{"sdk/job", "sdk/driver", "host", "host/api", "host/audit", "host/board", "host/catalog", "host/chart", "host/config", "host/fleet", "host/identity", "host/recording", "host/replay", "host/tenant"} {
 		for _, name := range limitsIn(t, filepath.Join(testserver.Root(t), filepath.FromSlash(dir))) {
 			if full := filepath.Base(dir) + "." + name; !listed[full] {
 				t.Errorf("the limit %s is not in the table of docs/operating.md: add it to limits in this test", full)

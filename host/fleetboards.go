@@ -161,7 +161,7 @@ func (h *Host) HasOpen(ctx context.Context, boards []catalog.At, warm bool) []bo
 		} else if len(order) == 0 || order[0].ID != h.id {
 			continue // the two disagree about who is to have it, and will agree in a moment
 		}
-		if s.ask() {
+		if !s.asked() && h.fleet.mayOpen() && s.ask() {
 			if warm {
 				h.fleet.moves.warm.Add(1)
 			} else {

@@ -49,6 +49,7 @@ type Hosted struct {
 	handed    atomic.Int64  // when its owner was first seen to have it open, in Unix nanoseconds; 0: not yet
 	used      atomic.Int64  // when somebody last called it here, likewise
 	warmUntil atomic.Int64  // it stays open so long although it is another server's, likewise
+	place     placing       // only the review of the fleet uses it
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc

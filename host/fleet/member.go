@@ -41,6 +41,9 @@ type Options struct {
 	// Looked is called after each look that succeeded, one call at a time.
 	Looked func()
 
+	// Now is the clock; nil: the machine's.
+	Now func() time.Time
+
 	// Key reads the secret that the configuration names; nil: the one in the store is used.
 	Key func() (Key, error)
 }
@@ -67,7 +70,10 @@ type Member struct {
 func New(o Options) *Member {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return &Member{options: o, boot: hex.EncodeToString(b[:]), since: time.Now().UTC().Truncate(time.Second), kick: make(chan struct{}, 1)}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Member{options: o, boot: hex.EncodeToString(b[:]), since: o.Now().UTC().Truncate(time.Second), kick: make(chan struct{}, 1)}
 }
 
 // Boot names this run of the server.
@@ -78,7 +84,7 @@ func (m *Member) Run(ctx context.Context) {
 	ticker := time.NewTicker(SayEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		m.tick(ctx)
+		m.Tick(ctx)
 		select {
 		case <-ticker.C:
 		case <-m.kick:
@@ -100,9 +106,10 @@ func (m *Member) Say() {
 	}
 }
 
-// tick says once what the server is, and looks at what the others say. Where its own word
-// does not go through, what it would read counts for nothing.
-func (m *Member) tick(ctx context.Context) {
+// Tick says once what the server is, and looks at what the others say. Where its own word
+// does not go through, what it would read counts for nothing. Run does so every SayEvery;
+// only a simulation calls it by itself.
+func (m *Member) Tick(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	m.readKey(ctx)
@@ -116,7 +123,7 @@ func (m *Member) tick(ctx context.Context) {
 		m.options.Logger.Debug("the other servers cannot be looked at", "error", err)
 		return
 	}
-	m.take(time.Now(), docs)
+	m.take(m.options.Now(), docs)
 	m.options.Looked()
 }
 
@@ -135,7 +142,7 @@ func (m *Member) say(ctx context.Context, w *Word) error {
 	if err != nil {
 		return err
 	}
-	return m.overwrite(ctx, driver.Document{Name: serverPrefix + w.ID, Data: data, Expires: time.Now().Add(wordsFor)})
+	return m.overwrite(ctx, driver.Document{Name: serverPrefix + w.ID, Data: data, Expires: m.options.Now().Add(wordsFor)})
 }
 
 // overwrite writes a document whatever stands in its place.
@@ -214,7 +221,7 @@ func (m *Member) Drained() bool {
 func (m *Member) Drain(ctx context.Context, boot string, undo bool) error {
 	name := drainPrefix + boot
 	if !undo {
-		err := m.overwrite(ctx, driver.Document{Name: name, Data: []byte("{}"), Expires: time.Now().Add(drainFor)})
+		err := m.overwrite(ctx, driver.Document{Name: name, Data: []byte("{}"), Expires: m.options.Now().Add(drainFor)})
 		m.Say()
 		return err
 	}

@@ -1,0 +1,71 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/host/fleet"
+)
+
+// storeName is the identity of a backend's store, as it was last read.
+type storeName struct {
+	id   string
+	read time.Time
+}
+
+// identityFor is how long the identity of a store is believed without a look: a store may
+// be emptied, or another one put in its place.
+const identityFor = 30 * time.Second
+
+// identify reads the identities of the stores that the host reaches.
+func (f *fleetPart) identify(ctx context.Context) {
+	for _, b := range f.host.registry.allBackends() {
+		r := b.running.Load()
+		f.mu.Lock()
+		s := f.stores[b]
+		f.mu.Unlock()
+		if r == nil || s != nil && s.id != "" && time.Since(s.read) < identityFor {
+			continue
+		}
+		id, err := fleet.StoreIdentity(ctx, r.driver.Documents(), f.writes(b))
+		if err != nil {
+			continue // what was known stands
+		}
+		f.mu.Lock()
+		f.stores[b] = &storeName{id, time.Now()}
+		f.mu.Unlock()
+	}
+}
+
+// writes reports whether the host writes to a backend's store: to one of which it only
+// observes boards it does not.
+func (f *fleetPart) writes(b *backend) bool {
+	if b.config.Name == f.host.Settings().Catalog {
+		return true
+	}
+	return slices.ContainsFunc(f.host.registry.allBoards(), func(s *Hosted) bool { return s.backend == b && !s.config.Observe })
+}
+
+// storeOf is the identity of the store in which a board's jobs lie; "": not known.
+func (f *fleetPart) storeOf(s *Hosted) string {
+	if s.config.Store != "" {
+		return s.config.Store
+	}
+	return f.store(s.backend)
+}
+
+func (f *fleetPart) store(b *backend) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.stores[b]; s != nil {
+		return s.id
+	}
+	return ""
+}
+
+// strange reports whether a board's jobs lie in a store that this host does not have,
+// though it has a backend of that name.
+func (f *fleetPart) strange(s *Hosted) bool {
+	return f != nil && s.config.Store != "" && f.store(s.backend) != s.config.Store
+}
