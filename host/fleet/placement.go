@@ -20,17 +20,28 @@ type placed struct {
 	sum uint64
 }
 
-// Place returns the placement among the servers with a digest. A server of the ID self
-// counts, whatever its state is, where joins says so: that is what it asks for before it
-// takes calls.
+// Place returns the placement among the servers with a digest. Where joins says so, those
+// that join count, too, and the server of the ID self whatever its state is: that is what a
+// server asks for before it takes calls, so that servers which begin at the same time open a
+// share each, and not all boards.
 func Place(servers []Seen, digest, self string, joins bool) Placement {
 	var p Placement
 	for _, s := range servers {
-		if s.Live && s.Digest == digest && s.State == Serving || joins && s.ID == self {
+		counts := s.State == Serving || joins && s.State == Joining
+		if s.Live && s.Digest == digest && counts || joins && s.ID == self {
 			p.servers = append(p.servers, placed{s, sum(basis, s.Advertise)})
 		}
 	}
 	return p
+}
+
+// Servers returns those among which boards are placed.
+func (p Placement) Servers() []Seen {
+	list := make([]Seen, len(p.servers))
+	for i := range p.servers {
+		list[i] = p.servers[i].Seen
+	}
+	return list
 }
 
 // Same reports whether two placements are of the same runs of the same servers, so that they

@@ -109,7 +109,7 @@ func (m *member) wait() time.Duration {
 // bury takes those for gone that are silent, unless they are too many at once. Who said
 // that it leaves, is gone when it has.
 func (v *View) bury() {
-	live := 0
+	live, vanishing := 0, 0
 	var silent []*member
 	for _, m := range v.members {
 		switch {
@@ -118,12 +118,15 @@ func (v *View) bury() {
 			m.rest()
 		default:
 			live++
+			if m.silent >= GoneAfter-MostSilence { // those that fell silent with others spoke last at different moments
+				vanishing++
+			}
 			if m.silent >= GoneAfter {
 				silent = append(silent, m)
 			}
 		}
 	}
-	if 2*len(silent) >= live {
+	if 2*vanishing >= live {
 		return
 	}
 	for _, m := range silent {

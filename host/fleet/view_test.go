@@ -143,6 +143,18 @@ func TestHalfAtOnceStand(t *testing.T) {
 	w.want("me", "b", "c") // one of four
 }
 
+// TestHalfAtOnceSpokeLastAtDifferentMoments is about servers that vanish together: some of
+// them had still spoken since the last look, and count as silent one look later.
+func TestHalfAtOnceSpokeLastAtDifferentMoments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a", "b", "c", "d", "e")
+	w.dumb["a"], w.dumb["b"] = true, true
+	w.pass(time.Second)
+	w.dumb["c"] = true
+	w.pass(time.Minute)
+	w.want("me", "a", "b", "c", "d", "e") // three of six
+}
+
 func TestThoseWhoLeaveAreNoneThatVanish(t *testing.T) {
 	t.Parallel()
 	for _, state := range []fleet.State{fleet.Left, fleet.Draining} {
@@ -264,12 +276,14 @@ func TestPlacement(t *testing.T) {
 		server("other-store", func(s *fleet.Seen) { s.Stores = []string{"t"} }),
 		server("draining", func(s *fleet.Seen) { s.State = fleet.Draining }),
 		server("joining", func(s *fleet.Seen) { s.State = fleet.Joining }),
+		server("joining-too", func(s *fleet.Seen) { s.State = fleet.Joining }),
+		server("joining-dead", func(s *fleet.Seen) { s.State, s.Live = fleet.Joining, false }),
 	}
 	if got := ids(fleet.Place(servers, "d", "a", false), "s"); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("placed on %v, want a and b", got)
 	}
-	if got := ids(fleet.Place(servers, "d", "joining", true), "s"); !slices.Equal(got, []string{"a", "b", "joining"}) {
-		t.Errorf("seen by one that joins: placed on %v, want itself, too", got)
+	if got := ids(fleet.Place(servers, "d", "joining", true), "s"); !slices.Equal(got, []string{"a", "b", "joining", "joining-too"}) {
+		t.Errorf("seen by one that joins: placed on %v, want itself and the other that joins, too", got)
 	}
 	if got := ids(fleet.Place(servers, "d", "a", false), "t"); !slices.Equal(got, []string{"other-store"}) {
 		t.Errorf("a board in a store of one server: placed on %v", got)
