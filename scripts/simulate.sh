@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs COUNT seeds of each simulation, and a hundredth of that on the built-in store with
-# its disk: scripts/simulate.sh COUNT [FIRST]
+# Runs COUNT seeds of each simulation, a hundredth of that on the built-in store with its
+# disk, and less still of the fleet: scripts/simulate.sh COUNT [FIRST]
 #
 # Without FIRST it goes on behind the last seed of the run before, as bin/simulate.next
 # has it; so a night's run can be ended and resumed. A seed that goes wrong ends it, with
@@ -17,7 +17,7 @@ chunk=1000
 
 race=()
 [ -z "${BOARDD_SIMULATE_RACE:-}" ] || race=(-race)
-packages='internal/simulation/orders internal/simulation/stores plugins/embedded'
+packages='internal/simulation/fleet internal/simulation/orders internal/simulation/stores plugins/embedded'
 for package in $packages; do
   go test "${race[@]}" -c -o "bin/simulate/${package##*/}.test" "./$package"
 done
