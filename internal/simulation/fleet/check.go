@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	hostfleet "github.com/boardd/boardd/host/fleet"
@@ -122,12 +123,7 @@ func (w *world) moves(before, after *table, came, went []int16) error {
 }
 
 func has(list []int16, n int16) bool {
-	for _, one := range list {
-		if one == n {
-			return true
-		}
-	}
-	return n == nobody
+	return n == nobody || slices.Contains(list, n)
 }
 
 // chance is what a number of boards that falls to a server may be above its share by
