@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ func (p *program) configCommand() *cobra.Command {
 }
 
 func (p *program) configCheckCommand() *cobra.Command {
-	var paths []string
+	var source config.Source
 	c := p.command("check [--config FILE|DIR]...", "Check configuration files",
 		"It reads what boardd serve would read and says what is wrong, with file, line and\ncolumn. It starts no driver and opens no socket.",
 		"boardd config check --config /etc/boardd",
@@ -24,9 +25,12 @@ func (p *program) configCheckCommand() *cobra.Command {
 			if len(args) > 0 {
 				return usagef("the files go into --config, got the argument %q", args[0])
 			}
-			return p.configCheck(p.configPaths(paths))
+			source.Paths = p.configPaths(source.Paths)
+			source.PluginDir = cmp.Or(source.PluginDir, p.getenv("BOARDD_PLUGIN_DIR"))
+			return p.configCheck(source)
 		})
-	c.Flags().StringArrayVar(&paths, "config", nil, "file, or folder of *.hcl; may be repeated; BOARDD_CONFIG")
+	c.Flags().StringArrayVar(&source.Paths, "config", nil, "file, or folder of *.hcl; may be repeated; BOARDD_CONFIG")
+	c.Flags().StringVar(&source.PluginDir, "plugin-dir", "", "folder of drivers; BOARDD_PLUGIN_DIR")
 	return c
 }
 
@@ -46,11 +50,12 @@ type finding struct {
 	Text   string `json:"text"`
 }
 
-func (p *program) configCheck(paths []string) error {
-	if len(paths) == 0 {
+func (p *program) configCheck(source config.Source) error {
+	if len(source.Paths) == 0 {
 		return usagef("which files? Give --config or BOARDD_CONFIG")
 	}
-	c, err := config.Load(config.Source{Paths: paths, Env: p.env, Plugins: pluginsBeside()})
+	source.Env, source.Plugins = p.env, pluginsBeside()
+	c, err := config.Load(source)
 	if err == nil {
 		err = checkDrivers(c)
 	}
