@@ -19,7 +19,7 @@ import (
 // How often batches are looked at.
 const (
 	batchPoll  = 5 * time.Second       // for what others did to their jobs
-	batchPause = 20 * time.Millisecond // at least, between two looks
+	batchPause = 50 * time.Millisecond // at least, between two looks
 	batchWait  = 5 * time.Second       // of one who waits for a batch, for what others did
 )
 
@@ -38,11 +38,24 @@ type batchKeeper struct {
 
 // keptBatch is what the host knows of a batch's record.
 type keptBatch struct {
-	version uint64 // of the document; older news is ignored
-	open    bool   // see batchRecord.open
-	done    time.Time
-	failed  int
-	after   time.Time // when it is to be tried again
+	version  uint64 // of the document; older news is ignored
+	open     bool   // see batchRecord.open
+	closed   bool
+	expected int64
+	done     time.Time
+	failed   int
+	after    time.Time // when it is to be tried again
+}
+
+// due reports whether there is something to do for a batch that stands so.
+func (k *keptBatch) due(g *driver.Group) bool {
+	switch {
+	case !k.open:
+		return time.Since(k.done) > BatchKept
+	case g.Closed:
+		return g.Open == 0
+	}
+	return k.closed || k.expected > 0 && g.Posted() >= k.expected
 }
 
 func (k *batchKeeper) init() {
@@ -78,7 +91,7 @@ func (k *batchKeeper) learn(name string, r *batchRecord, version uint64) {
 	case !open && known.open:
 		k.watched.Add(-1)
 	}
-	*known = keptBatch{version: version, open: r.open(), done: r.Done}
+	*known = keptBatch{version: version, open: r.open(), closed: r.Closed, expected: r.Expected, done: r.Done}
 	if known.open {
 		k.hinted[name] = struct{}{}
 		rouse(k.wake)
@@ -194,6 +207,19 @@ func (k *batchKeeper) take(every bool, now time.Time) (names []string) {
 	return names
 }
 
+// due returns which of the batches have something to be done for them, as they stand.
+func (k *batchKeeper) due(names []string, stand []driver.Result) (due []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, name := range names {
+		known := k.all[name]
+		if known != nil && (stand[i].Group == nil || known.due(stand[i].Group)) {
+			due = append(due, name)
+		}
+	}
+	return due
+}
+
 // tried notes what came of a look at a batch.
 func (k *batchKeeper) tried(name string, err error) {
 	k.mu.Lock()
@@ -238,13 +264,7 @@ func (b *Board) keepBatches(ctx context.Context) {
 		case <-b.batches.wake:
 		}
 		if paused, _ := b.pause.look(); !paused {
-			for _, name := range b.batches.take(every, time.Now()) {
-				err := b.settle(ctx, name)
-				if err != nil && ctx.Err() == nil {
-					b.log.WarnContext(ctx, "a batch could not be closed, followed or forgotten: this is tried again", "batch", name, "error", err)
-				}
-				b.batches.tried(name, err)
-			}
+			b.lookAtBatches(ctx, b.batches.take(every, time.Now()))
 		}
 		if sleep.For(ctx, batchPause) != nil {
 			return
@@ -252,12 +272,30 @@ func (b *Board) keepBatches(ctx context.Context) {
 	}
 }
 
-// settle does what is to be done for a batch as it stands.
-func (b *Board) settle(ctx context.Context, name string) error {
+// lookAtBatches asks how batches stand, all together, and does what is to be done for some.
+func (b *Board) lookAtBatches(ctx context.Context, names []string) {
+	if len(names) == 0 {
+		return
+	}
 	opened, err := b.changing(ctx)
 	if err != nil || !opened.Capabilities.Groups {
-		return err
+		return // all are looked at again
 	}
+	ops := make([]driver.Op, len(names))
+	for i, name := range names {
+		ops[i] = driver.Op{Kind: driver.Tally, Group: name}
+	}
+	for _, name := range b.batches.due(names, b.send(ctx, opened, ops)) {
+		err := b.settle(ctx, opened, name)
+		if err != nil && ctx.Err() == nil {
+			b.log.WarnContext(ctx, "a batch could not be closed, followed or forgotten: this is tried again", "batch", name, "error", err)
+		}
+		b.batches.tried(name, err)
+	}
+}
+
+// settle does what is to be done for a batch.
+func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name string) error {
 	var r batchRecord
 	if _, err := b.readBatch(ctx, name, &r); err != nil {
 		if errors.Is(err, job.NotFound) { // the watch will tell
