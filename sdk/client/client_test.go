@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -472,12 +473,36 @@ func TestRefusedSinceItWasDone(t *testing.T) {
 		},
 	} {
 		_, handler := boarddv1connect.NewBoardServiceHandler(&forgetful{fakeBoard: newFake()})
-		c, err := client.New(client.Config{HTTPClient: &lossy{inner: inProcess{handler}, lost: 1, err: errors.New("connection reset")}})
-		if err != nil {
-			t.Fatal(err)
+		_, passed := boarddv1connect.NewBoardServiceHandler(&forgetful{fakeBoard: newFake()}, connect.WithInterceptors(passing(t)))
+		for by, transport := range map[string]connect.HTTPClient{
+			"the network":             &lossy{inner: inProcess{handler}, lost: 1, err: errors.New("connection reset")},
+			"a server that passes it": inProcess{passed},
+		} {
+			c, err := client.New(client.Config{HTTPClient: transport})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := do(c.Board("default")); !errors.Is(err, job.OutcomeUnknown) {
+				t.Errorf("%s, with an answer lost by %s: %v, want OUTCOME_UNKNOWN", name, by, err)
+			}
 		}
-		if err := do(c.Board("default")); !errors.Is(err, job.OutcomeUnknown) {
-			t.Errorf("%s: %v, want OUTCOME_UNKNOWN", name, err)
+	}
+}
+
+// passing is a server that passes calls on and loses the first answer, and says so.
+func passing(t *testing.T) connect.UnaryInterceptorFunc {
+	detail, err := connect.NewErrorDetail(&boarddv1.Error{Code: boarddv1.Code_OUTCOME_UNKNOWN, Message: "the server that has the board did not answer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := connect.NewError(connect.CodeUnknown, errors.New("the answer was lost"))
+	lost.AddDetail(detail)
+	var once sync.Once
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			answer, err := next(ctx, r)
+			once.Do(func() { answer, err = nil, lost })
+			return answer, err
 		}
 	}
 }

@@ -44,7 +44,8 @@ func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.D
 		if failed.Kind == job.Interrupted && !connect.IsWireError(err) {
 			failed = &job.Error{Op: op, Kind: job.Unavailable, Message: "the server did not answer in time", Err: err}
 		}
-		unsure = unsure || changes && !connect.IsWireError(err) && !dialing(err)
+		lost := !connect.IsWireError(err) && !dialing(err) || failed.Kind == job.OutcomeUnknown // the server's own, or one behind it
+		unsure = unsure || changes && lost
 		if failed.Kind == job.Unavailable && unsure {
 			failed.Kind = job.OutcomeUnknown
 		}
