@@ -36,19 +36,24 @@ func (s *Store) documents() documents { return documents{s} }
 type documentKeys struct {
 	space                      driver.Space
 	data, names, changed, gone string
-	spaces                     string
+	spaces, moved              string
 }
 
 func documentKeysOf(space driver.Space) documentKeys {
 	board := spacesOf(space.Board)
 	base := board + space.Name + ":"
-	return documentKeys{space: space, data: base + "data", names: base + "names", changed: base + "changed", gone: base + "gone", spaces: board}
+	return documentKeys{space: space, data: base + "data", names: base + "names", changed: base + "changed", gone: base + "gone", spaces: board, moved: movedOf(space.Board)}
 }
 
 // spacesOf is the set of a board's spaces, and how all their keys begin.
 func spacesOf(board string) string { return "boardd:{doc:" + board + "}:" }
 
-func (f *documentKeys) keys() []string { return []string{f.data, f.names, f.changed, f.gone, f.spaces} }
+// movedOf is the key that says why a board that moves takes no changes of documents.
+func movedOf(board string) string { return spacesOf(board) + "moved" }
+
+func (f *documentKeys) keys() []string {
+	return []string{f.data, f.names, f.changed, f.gone, f.spaces, f.moved}
+}
 
 // Get returns a document.
 func (d documents) Get(ctx context.Context, space driver.Space, name string) (driver.Document, error) {
@@ -156,9 +161,9 @@ func (d documents) answer(cmd *redis.Cmd, name string, ifVersion uint64) (uint64
 		return 0, document.OtherVersion(name, version, ifVersion)
 	case 2:
 		return 0, document.NotThere(name)
-	case 3:
+	case frozenDocuments:
 		return 0, job.Errorf(job.Unavailable, transition.Frozen)
-	case 4:
+	case receivingDocuments:
 		return 0, job.Errorf(job.Unavailable, transition.Receiving)
 	default:
 		return version, nil
@@ -211,10 +216,7 @@ func (d documents) drop(ctx context.Context, board string) error {
 	if err != nil {
 		return readFailed(ctx, err)
 	}
-	if len(spaces) == 0 {
-		return nil
-	}
-	keys := []string{all}
+	keys := []string{all, movedOf(board)}
 	for _, name := range spaces {
 		f := documentKeysOf(driver.Space{Board: board, Name: name})
 		keys = append(keys, f.data, f.names, f.changed, f.gone)

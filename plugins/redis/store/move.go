@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -24,10 +25,10 @@ var (
 	docmoveScript = newScript(docmoveLua)
 )
 
-// What stands among a board's spaces while it moves, see lua/docmove.lua and documents.lua.
+// What changes of a board's documents are answered with while it moves, see lua/docmove.lua.
 const (
-	frozenSpaces    = "FROZEN"
-	receivingSpaces = "RECEIVING"
+	frozenDocuments    = 3
+	receivingDocuments = 4
 )
 
 // moveTries is how often a step is tried that another one comes before.
@@ -58,11 +59,11 @@ func (s *Store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 		mark := ""
 		switch {
 		case passage.Receiving:
-			mark = receivingSpaces
+			mark = strconv.Itoa(receivingDocuments)
 		case passage != transition.Passage{}:
-			mark = frozenSpaces
+			mark = strconv.Itoa(frozenDocuments)
 		}
-		if err := docmoveScript.run(context.WithoutCancel(ctx), s.client, []string{spacesOf(name)}, mark).Err(); err != nil {
+		if err := docmoveScript.run(context.WithoutCancel(ctx), s.client, []string{movedOf(name)}, mark).Err(); err != nil {
 			return changeFailed(err)
 		}
 		return nil

@@ -3,7 +3,7 @@
 -- the names in order, CHANGED and GONE the version of each name's last change.
 -- ARGV: the channel, the name of the space, what is to be done, and to what.
 local call, pack, get, fmt = redis.call, struct.pack, struct.unpack, string.format
-local DATA, NAMES, CHANGED, GONE, SPACES = unpack(KEYS)
+local DATA, NAMES, CHANGED, GONE, SPACES, MOVED = unpack(KEYS)
 local what, name = ARGV[3], ARGV[4]
 
 local time = call('TIME')
@@ -46,8 +46,8 @@ local function done()
   return {1, version}
 end
 
-if what ~= 'reap' and call('SISMEMBER', SPACES, 'FROZEN') == 1 then return {3, 0} end -- see docmove.lua
-if what ~= 'reap' and call('SISMEMBER', SPACES, 'RECEIVING') == 1 then return {4, 0} end
+local moved = what ~= 'reap' and call('HGET', MOVED, 'moved') -- see docmove.lua
+if moved then return {tonumber(moved), 0} end
 
 if what == 'put' then
   if raw and nonce == ARGV[7] then return {1, present} end -- by an earlier try of this call
