@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -232,7 +233,7 @@ type head struct {
 // counts are how many records of which sort a board has.
 type counts struct{ open, claimed, trashed, ended, stamps, finals, finalBytes int64 }
 
-const readHead = `SELECT b.generation, b.passage, b.term, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+const readHead = `SELECT b.generation, {passage}, b.term, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
 	(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
 	coalesce(t.position, 0), coalesce(t.told, 0), coalesce(t.forgotten, 0), coalesce(t.stamps_after, 0), coalesce(t.open, 0), coalesce(t.claimed, 0),
 	coalesce(t.trashed, 0), coalesce(t.ended, 0), coalesce(t.stamps, 0), coalesce(t.finals, 0), coalesce(t.final_bytes, 0)
@@ -245,7 +246,7 @@ func (h *head) queue(s *store, queue *pgx.Batch, b *board) {
 	if b.id == 0 {
 		where, arg = " WHERE b.name = $1", []byte(b.Name)
 	}
-	queue.Queue(s.sql(readHead+where), arg).Query(func(rows pgx.Rows) error {
+	queue.Queue(s.sql(strings.Replace(readHead, "{passage}", s.passageColumn(), 1)+where), arg).Query(func(rows pgx.Rows) error {
 		var now int64
 		var passage []byte
 		for rows.Next() {

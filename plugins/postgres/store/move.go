@@ -47,6 +47,17 @@ func (s *store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 	return t.commit(queue)
 }
 
+// passageVersion is that of the first tables in which boards move.
+const passageVersion = 5
+
+// passageColumn is where it stands how a board moves.
+func (s *store) passageColumn() string {
+	if s.version < passageVersion {
+		return "NULL::bytea"
+	}
+	return "b.passage"
+}
+
 // passageLock is the advisory lock that changes of a board's documents share and a step of a
 // move has alone. The board's row would do, and each change of a document would be in the way
 // of the batches.
@@ -60,7 +71,7 @@ func (s *store) passageLock(board string) int64 {
 // reads how the board stands then.
 func (s *store) queuePassage(queue *pgx.Batch, board string, to *transition.Passage) {
 	queue.Queue(`SELECT pg_advisory_xact_lock_shared($1)`, s.passageLock(board))
-	queue.Queue(s.sql(`SELECT passage FROM {s}.boards WHERE name = $1`), []byte(board)).Query(func(rows pgx.Rows) error {
+	queue.Queue(s.sql(`SELECT `+s.passageColumn()+` FROM {s}.boards b WHERE name = $1`), []byte(board)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var kept []byte
 			err := rows.Scan(&kept)
