@@ -41,6 +41,12 @@ func fill(r *rand.Rand, v reflect.Value) {
 	case job.Encoding:
 		v.SetUint(r.Uint64N(2))
 		return
+	case *driver.Op: // which may have others in turn
+		if r.IntN(4) == 0 {
+			v.Set(reflect.ValueOf(&driver.Op{}))
+			fill(r, v.Elem())
+		}
+		return
 	case job.Priority:
 		v.SetInt(r.Int64N(5) - 2)
 		return
@@ -443,5 +449,19 @@ func readStraight(t *testing.T, b []byte) {
 	}
 	if err == nil { // or a field that comes twice was wrong the first time
 		same(t, want, got, nil, cmpopts.EquateEmpty())
+	}
+}
+
+func TestMove(t *testing.T) {
+	t.Parallel()
+	want := driver.Move{Step: driver.Receive, ID: [16]byte{1, 15: 2}, Generation: 7, Position: 1 << 60}
+	m := MoveTo("board", want)
+	got, err := MoveFrom(m)
+	if err != nil || got != want || m.Board != "board" {
+		t.Errorf("%+v became %+v, %v, of the board %q", want, got, err, m.Board)
+	}
+	m.Step = 99
+	if _, err := MoveFrom(m); err == nil {
+		t.Error("a step that there is not was read")
 	}
 }
