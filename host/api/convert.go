@@ -86,7 +86,11 @@ func addRare(answer *boarddv1.Job, j *job.Job) {
 	if j.Book != (job.Book{}) {
 		answer.Book = &boarddv1.Book{Uuid: clean(j.Book.UUID), Name: clean(j.Book.Name)}
 	}
-	answer.Timeout, answer.Unique, answer.Batch = toDuration(j.Timeout), toUnique(&j.Unique), clean(j.Batch)
+	answer.Timeout, answer.Unique = toDuration(j.Timeout), toUnique(&j.Unique)
+	if j.Batch != "" {
+		name := clean(j.Batch)
+		answer.Batch = &name
+	}
 }
 
 // hasRare reports whether addRare has anything to add.

@@ -1336,8 +1336,8 @@ type Job struct {
 	LogSerial         int64                  `protobuf:"varint,31,opt,name=log_serial,json=logSerial,proto3" json:"log_serial,omitempty"`      // of the last entry of the log; 0: there is none
 	Log               []*LogEntry            `protobuf:"bytes,32,rep,name=log,proto3" json:"log,omitempty"`                                    // what is kept of the log; only by GetJobs, where its fields name it
 	Unique            *Unique                `protobuf:"bytes,33,opt,name=unique,proto3" json:"unique,omitempty"`
-	Batch             string                 `protobuf:"bytes,34,opt,name=batch,proto3" json:"batch,omitempty"`     // that counts it
-	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"` // for which one claim may stand; absent: for any time
+	Batch             *string                `protobuf:"bytes,34,opt,name=batch,proto3,oneof" json:"batch,omitempty"` // that counts it
+	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"`   // for which one claim may stand; absent: for any time
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1604,8 +1604,8 @@ func (x *Job) GetUnique() *Unique {
 }
 
 func (x *Job) GetBatch() string {
-	if x != nil {
-		return x.Batch
+	if x != nil && x.Batch != nil {
+		return *x.Batch
 	}
 	return ""
 }
@@ -9355,7 +9355,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"e\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12A\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\x96\r\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xa5\r\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -9402,14 +9402,15 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\n" +
 	"log_serial\x18\x1f \x01(\x03R\tlogSerial\x12+\n" +
 	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x12)\n" +
-	"\x06unique\x18! \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x12\x14\n" +
-	"\x05batch\x18\" \x01(\tR\x05batch\x123\n" +
+	"\x06unique\x18! \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x12\x19\n" +
+	"\x05batch\x18\" \x01(\tH\x01R\x05batch\x88\x01\x01\x123\n" +
 	"\atimeout\x18# \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
-	"\b_details\"\xd6\x01\n" +
+	"\b_detailsB\b\n" +
+	"\x06_batch\"\xd6\x01\n" +
 	"\aAttempt\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x125\n" +
 	"\bbegun_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\abegunAt\x125\n" +

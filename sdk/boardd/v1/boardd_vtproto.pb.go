@@ -229,10 +229,10 @@ func (m *Job) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x9a
 	}
-	if len(m.Batch) > 0 {
-		i -= len(m.Batch)
-		copy(dAtA[i:], m.Batch)
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Batch)))
+	if m.Batch != nil {
+		i -= len(*m.Batch)
+		copy(dAtA[i:], *m.Batch)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(*m.Batch)))
 		i--
 		dAtA[i] = 0x2
 		i--
@@ -2680,8 +2680,8 @@ func (m *Job) SizeVT() (n int) {
 		l = m.Unique.SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
-	l = len(m.Batch)
-	if l > 0 {
+	if m.Batch != nil {
+		l = len(*m.Batch)
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	if m.Timeout != nil {
@@ -8547,7 +8547,8 @@ func (m *Job) UnmarshalVTUnsafe(dAtA []byte) error {
 			if intStringLen > 0 {
 				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
 			}
-			m.Batch = stringValue
+			s := stringValue
+			m.Batch = &s
 			iNdEx = postIndex
 		case 35:
 			if wireType != 2 {

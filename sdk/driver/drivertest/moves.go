@@ -23,7 +23,7 @@ var moveChecks = []check{
 	{name: "moves/watch", run: moving(moveWatch)},
 	{name: "moves/ended-by", run: moving(moveEndedBy)},
 	{name: "moves/dropped", run: moving(moveDropped)},
-	{name: "moves/hosts", run: ofCrowd((*crowd).moves)},
+	{name: "hosts/moves", run: ofCrowd((*crowd).moves)},
 	{name: "moves/restart", run: restarted(moveRestart)},
 }
 
