@@ -233,10 +233,11 @@ func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Ent
 	}
 	switch op.Kind {
 	case driver.Remove, driver.Trash, driver.Purge:
-		if b.index.Remove(op.Job, r.Position) && s != nil {
-			b.leaving.put(s.entry)
-			b.batches.left(s.entry)
+		if s != nil {
+			b.takeOff(s.entry, r.Position)
+			return nil
 		}
+		b.index.Remove(op.Job, r.Position)
 		return nil
 	case driver.Extend:
 		if s != nil && s.entry.Claim != nil && s.entry.Claim.Token == op.Token {

@@ -159,12 +159,22 @@ func (b *Board) absorb(records ...*driver.Record) {
 func (b *Board) drop(id job.ID, position driver.Position) {
 	b.waiting.ended(id)
 	b.rules.Load().facts.forget(id)
-	if e, ok := b.index.Get(id); ok && b.index.Remove(id, position) {
-		b.leaving.put(e)
-		b.batches.left(e)
-	} else if !ok {
+	if e, ok := b.index.Get(id); ok {
+		b.takeOff(e, position)
+	} else {
 		b.index.Remove(id, position)
 	}
+}
+
+// takeOff takes a job out of the index. It is remembered first: whoever does not find it in the
+// index any more has to find it there.
+func (b *Board) takeOff(e *index.Entry, position driver.Position) {
+	b.leaving.put(e)
+	if !b.index.Remove(e.ID, position) {
+		b.leaving.remove(e.ID)
+		return
+	}
+	b.batches.left(e)
 }
 
 // missing takes a job out of the index that the store does not know any more.
