@@ -7,11 +7,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 func (p *program) batchCommand() *cobra.Command {
@@ -55,13 +53,7 @@ func (p *program) following(c *cobra.Command, args []string) (*client.NewJob, er
 	case dash != 1 || len(args) < 2:
 		return nil, usagef("want one NAME, and behind --, if a job follows, its name and flags, as in: batch put photos -- album")
 	}
-	post := &postFlags{}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	post.ofJob(flags)
-	if err := flags.Parse(args[1:]); err != nil {
-		return nil, usagef("behind --: %v", err)
-	}
-	return p.posting(post, flags.Args())
+	return p.behindDashes(args[1:])
 }
 
 func batchRows(b *client.Batch) func(*table) {
@@ -83,18 +75,8 @@ func batchRows(b *client.Batch) func(*table) {
 	}
 }
 
-// oneBatch is a command about one batch, which it shows in the end.
-func (p *program) oneBatch(use, short, long, example string, do func(context.Context, *client.Board, string) error) *cobra.Command {
-	return p.command(use, short, long, example, func(ctx context.Context, args []string) error {
-		if len(args) != 1 {
-			return usagef("want one NAME, got %d", len(args))
-		}
-		return p.aboutBoard(nil, func(b *client.Board) error { return p.missing(do(ctx, b, args[0])) })
-	})
-}
-
 func (p *program) batchGetCommand() *cobra.Command {
-	return p.oneBatch("get NAME", "Show how a batch stands", "", "boardd batch get photos -o json",
+	return p.oneNamed("get NAME", "Show how a batch stands", "", "boardd batch get photos -o json",
 		func(ctx context.Context, b *client.Board, name string) error {
 			got, err := b.Batch(ctx, name, 0)
 			if err != nil {
@@ -105,7 +87,7 @@ func (p *program) batchGetCommand() *cobra.Command {
 }
 
 func (p *program) batchCloseCommand() *cobra.Command {
-	return p.oneBatch("close NAME", "Let no more jobs into a batch", "What follows it is posted once none of its jobs is open.", "boardd batch close photos",
+	return p.oneNamed("close NAME", "Let no more jobs into a batch", "What follows it is posted once none of its jobs is open.", "boardd batch close photos",
 		func(ctx context.Context, b *client.Board, name string) error {
 			closed, err := b.CloseBatch(ctx, name)
 			if err != nil {
@@ -117,7 +99,7 @@ func (p *program) batchCloseCommand() *cobra.Command {
 
 func (p *program) batchWaitCommand() *cobra.Command {
 	var timeout duration
-	c := p.oneBatch("wait NAME", "Wait until a batch is done", "It is done once it is closed, none of its jobs is open, and the job that follows it was posted. It\n"+
+	c := p.oneNamed("wait NAME", "Wait until a batch is done", "It is done once it is closed, none of its jobs is open, and the job that follows it was posted. It\n"+
 		"ends with 0 when all were consumed, with 1 when one was canceled, failed or is in the trash, and\n"+
 		"with 4 when --timeout ran out before.",
 		"boardd batch wait photos --timeout 1h",
@@ -129,28 +111,15 @@ func (p *program) batchWaitCommand() *cobra.Command {
 }
 
 func (p *program) batchWait(ctx context.Context, b *client.Board, name string, timeout *duration) error {
-	deadline := time.Now().Add(timeout.value())
-	for {
-		wait := longestWait
-		if timeout.set != nil {
-			wait = max(0, min(wait, time.Until(deadline)))
-		}
-		began := time.Now()
-		got, err := b.Batch(ctx, name, wait)
-		if err != nil {
-			return err
-		}
-		over := timeout.set != nil && !time.Now().Before(deadline)
-		if got.GetDone() || over {
-			return p.showBatch(got, timeout)
-		}
-		// A server that answers at once must not be asked without end.
-		if time.Since(began) < time.Second && wait > time.Second {
-			if err := sleep.For(ctx, time.Second); err != nil {
-				return err
-			}
-		}
+	var got *client.Batch
+	_, err := waitFor(ctx, timeout, func(wait time.Duration) (done bool, err error) {
+		got, err = b.Batch(ctx, name, wait)
+		return got.GetDone(), err
+	})
+	if err != nil {
+		return err
 	}
+	return p.showBatch(got, timeout)
 }
 
 // showBatch shows a batch that was waited for. Jobs that did not end well are findings.

@@ -142,6 +142,29 @@ func (p *program) jobWait(ctx context.Context, args []string, timeout *duration)
 		return err
 	}
 	defer done()
+	var jobs []*client.Job
+	var failed error // of some of the jobs; it is shown with the others
+	ended, err := waitFor(ctx, timeout, func(wait time.Duration) (bool, error) {
+		jobs, failed = board.Get(ctx, client.GetOptions{Wait: wait}, args...)
+		return failed != nil || len(jobs) > 0 && allEnded(jobs), nil
+	})
+	if err != nil {
+		return err
+	}
+	if !ended {
+		if jobs, failed = board.Get(ctx, client.GetOptions{}, args...); failed == nil && !allEnded(jobs) {
+			if err := p.showJobs(jobs, nil); err != nil {
+				return err
+			}
+			return nothing("not every job ended within %v", timeout.value())
+		}
+	}
+	return p.showEnded(jobs, failed)
+}
+
+// waitFor asks, each time for as long as a server waits at most, until something is done or
+// the timeout is over, and reports whether it is done.
+func waitFor(ctx context.Context, timeout *duration, ask func(wait time.Duration) (done bool, err error)) (done bool, err error) {
 	deadline := time.Now().Add(timeout.value())
 	for {
 		wait := longestWait
@@ -149,24 +172,16 @@ func (p *program) jobWait(ctx context.Context, args []string, timeout *duration)
 			wait = max(0, min(wait, time.Until(deadline)))
 		}
 		began := time.Now()
-		jobs, err := board.Get(ctx, client.GetOptions{Wait: wait}, args...)
-		if err != nil || len(jobs) > 0 && allEnded(jobs) {
-			return p.showEnded(jobs, err)
+		if done, err := ask(wait); err != nil || done {
+			return done, err
 		}
 		if timeout.set != nil && !time.Now().Before(deadline) {
-			jobs, err := board.Get(ctx, client.GetOptions{}, args...)
-			if err != nil || allEnded(jobs) {
-				return p.showEnded(jobs, err)
-			}
-			if err := p.showJobs(jobs, nil); err != nil {
-				return err
-			}
-			return nothing("not every job ended within %v", timeout.value())
+			return false, nil
 		}
 		// A server that answers at once must not be asked without end.
 		if time.Since(began) < time.Second && wait > time.Second {
 			if err := sleep.For(ctx, time.Second); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}

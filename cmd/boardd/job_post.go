@@ -142,6 +142,17 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	return posting, err
 }
 
+// behindDashes reads a job's name and flags as they stand behind --.
+func (p *program) behindDashes(args []string) (*client.NewJob, error) {
+	f := &postFlags{}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.ofJob(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, usagef("behind --: %v", err)
+	}
+	return p.posting(f, flags.Args())
+}
+
 // unique reads the flags of the unique key.
 func (f *postFlags) unique() (*boarddv1.Unique, error) {
 	window := f.uniqueWindow.proto()

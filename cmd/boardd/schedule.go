@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
@@ -55,13 +54,7 @@ func (p *program) putSchedule(ctx context.Context, f *scheduleFlags, c *cobra.Co
 	if c.ArgsLenAtDash() != 1 || len(args) < 2 {
 		return usagef("want one NAME, and behind -- the job's name and flags, as in: schedule put nightly --cron @daily -- report")
 	}
-	post := &postFlags{}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	post.ofJob(flags)
-	if err := flags.Parse(args[1:]); err != nil {
-		return usagef("behind --: %v", err)
-	}
-	posting, err := p.posting(post, flags.Args())
+	posting, err := p.behindDashes(args[1:])
 	if err != nil {
 		return err
 	}
@@ -132,8 +125,8 @@ func (p *program) scheduleListCommand() *cobra.Command {
 		})
 }
 
-// oneSchedule is a command about one schedule.
-func (p *program) oneSchedule(use, short, long, example string, do func(context.Context, *client.Board, string) error) *cobra.Command {
+// oneNamed is a command about one thing of a board that has a name.
+func (p *program) oneNamed(use, short, long, example string, do func(context.Context, *client.Board, string) error) *cobra.Command {
 	return p.command(use, short, long, example, func(ctx context.Context, args []string) error {
 		if len(args) != 1 {
 			return usagef("want one NAME, got %d", len(args))
@@ -143,7 +136,7 @@ func (p *program) oneSchedule(use, short, long, example string, do func(context.
 }
 
 func (p *program) scheduleGetCommand() *cobra.Command {
-	return p.oneSchedule("get NAME", "Show a schedule", "", "boardd schedule get nightly -o json",
+	return p.oneNamed("get NAME", "Show a schedule", "", "boardd schedule get nightly -o json",
 		func(ctx context.Context, b *client.Board, name string) error {
 			s, err := b.Schedule(ctx, name)
 			if err != nil {
@@ -154,7 +147,7 @@ func (p *program) scheduleGetCommand() *cobra.Command {
 }
 
 func (p *program) scheduleDeleteCommand() *cobra.Command {
-	return p.oneSchedule("delete NAME", "Delete a schedule", "Jobs that it posted stand.", "boardd schedule delete nightly",
+	return p.oneNamed("delete NAME", "Delete a schedule", "Jobs that it posted stand.", "boardd schedule delete nightly",
 		func(ctx context.Context, b *client.Board, name string) error {
 			if err := b.DeleteSchedule(ctx, name); err != nil {
 				return err
@@ -164,7 +157,7 @@ func (p *program) scheduleDeleteCommand() *cobra.Command {
 }
 
 func (p *program) schedulePauseCommand() *cobra.Command {
-	return p.oneSchedule("pause NAME", "Stop a schedule until it is resumed", "What would have been due meanwhile is left out.", "boardd schedule pause nightly",
+	return p.oneNamed("pause NAME", "Stop a schedule until it is resumed", "What would have been due meanwhile is left out.", "boardd schedule pause nightly",
 		func(ctx context.Context, b *client.Board, name string) error {
 			s, err := b.PauseSchedule(ctx, name)
 			if err != nil {
@@ -175,7 +168,7 @@ func (p *program) schedulePauseCommand() *cobra.Command {
 }
 
 func (p *program) scheduleResumeCommand() *cobra.Command {
-	return p.oneSchedule("resume NAME", "Let a schedule go on", "", "boardd schedule resume nightly",
+	return p.oneNamed("resume NAME", "Let a schedule go on", "", "boardd schedule resume nightly",
 		func(ctx context.Context, b *client.Board, name string) error {
 			s, err := b.ResumeSchedule(ctx, name)
 			if err != nil {
@@ -186,7 +179,7 @@ func (p *program) scheduleResumeCommand() *cobra.Command {
 }
 
 func (p *program) scheduleTriggerCommand() *cobra.Command {
-	return p.oneSchedule("trigger NAME", "Post a schedule's job now", "Its next tick comes when it would have.", "boardd schedule trigger nightly",
+	return p.oneNamed("trigger NAME", "Post a schedule's job now", "Its next tick comes when it would have.", "boardd schedule trigger nightly",
 		func(ctx context.Context, b *client.Board, name string) error {
 			j, err := b.TriggerSchedule(ctx, name)
 			if err != nil {

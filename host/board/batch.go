@@ -235,9 +235,13 @@ func (b *Board) lookAtBatch(ctx context.Context, opened *driver.BoardStatus, nam
 
 // askGroup asks how a group stands, or changes that.
 func (b *Board) askGroup(ctx context.Context, opened *driver.BoardStatus, op driver.Op) (*driver.Group, error) {
-	r := b.send(ctx, opened, []driver.Op{op})[0]
+	return groupOf(&b.send(ctx, opened, []driver.Op{op})[0])
+}
+
+// groupOf returns how a group stands by the answer to a Tally.
+func groupOf(r *driver.Result) (*driver.Group, error) {
 	if r.Kind != job.NoKind {
-		return r.Group, itemError(job.ID{}, &r)
+		return r.Group, itemError(job.ID{}, r)
 	}
 	if r.Group == nil {
 		return nil, job.Errorf(job.Internal, "the driver broke its contract: it did not say how the group stands")

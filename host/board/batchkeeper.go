@@ -207,17 +207,12 @@ func (k *batchKeeper) take(every bool, now time.Time) (names []string) {
 	return names
 }
 
-// due returns which of the batches have something to be done for them, as they stand.
-func (k *batchKeeper) due(names []string, stand []driver.Result) (due []string) {
+// due reports whether there is something to do for a batch that stands so.
+func (k *batchKeeper) due(name string, g *driver.Group) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i, name := range names {
-		known := k.all[name]
-		if known != nil && (stand[i].Group == nil || known.due(stand[i].Group)) {
-			due = append(due, name)
-		}
-	}
-	return due
+	known := k.all[name]
+	return known != nil && known.due(g)
 }
 
 // tried notes what came of a look at a batch.
@@ -285,8 +280,15 @@ func (b *Board) lookAtBatches(ctx context.Context, names []string) {
 	for i, name := range names {
 		ops[i] = driver.Op{Kind: driver.Tally, Group: name}
 	}
-	for _, name := range b.batches.due(names, b.send(ctx, opened, ops)) {
-		err := b.settle(ctx, opened, name)
+	for i, r := range b.send(ctx, opened, ops) {
+		name := names[i]
+		group, err := groupOf(&r)
+		if err == nil && !b.batches.due(name, group) {
+			continue
+		}
+		if err == nil {
+			err = b.settle(ctx, opened, name, group)
+		}
 		if err != nil && ctx.Err() == nil {
 			b.log.WarnContext(ctx, "a batch could not be closed, followed or forgotten: this is tried again", "batch", name, "error", err)
 		}
@@ -294,17 +296,14 @@ func (b *Board) lookAtBatches(ctx context.Context, names []string) {
 	}
 }
 
-// settle does what is to be done for a batch.
-func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name string) error {
+// settle does what is to be done for a batch that stands so. What its jobs do meanwhile the
+// store sees in each step.
+func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name string, group *driver.Group) (err error) {
 	var r batchRecord
 	if _, err := b.readBatch(ctx, name, &r); err != nil {
 		if errors.Is(err, job.NotFound) { // the watch will tell
 			return nil
 		}
-		return err
-	}
-	group, err := b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name})
-	if err != nil {
 		return err
 	}
 	if !group.Closed && r.Done.IsZero() && (r.Closed || r.Expected > 0 && group.Posted() >= r.Expected) {
