@@ -143,23 +143,21 @@ func (p *program) jobWait(ctx context.Context, args []string, timeout *duration)
 	}
 	defer done()
 	var jobs []*client.Job
-	var failed error // of some of the jobs; it is shown with the others
-	ended, err := waitFor(ctx, timeout, func(wait time.Duration) (bool, error) {
-		jobs, failed = board.Get(ctx, client.GetOptions{Wait: wait}, args...)
-		return failed != nil || len(jobs) > 0 && allEnded(jobs), nil
+	ended, err := waitFor(ctx, timeout, func(wait time.Duration) (ended bool, err error) {
+		jobs, err = board.Get(ctx, client.GetOptions{Wait: wait}, args...)
+		return len(jobs) > 0 && allEnded(jobs), err
 	})
-	if err != nil {
+	if err == nil && !ended {
+		jobs, err = board.Get(ctx, client.GetOptions{}, args...)
+		ended = err != nil || allEnded(jobs)
+	}
+	if err != nil || ended {
+		return p.showEnded(jobs, err)
+	}
+	if err := p.showJobs(jobs, nil); err != nil {
 		return err
 	}
-	if !ended {
-		if jobs, failed = board.Get(ctx, client.GetOptions{}, args...); failed == nil && !allEnded(jobs) {
-			if err := p.showJobs(jobs, nil); err != nil {
-				return err
-			}
-			return nothing("not every job ended within %v", timeout.value())
-		}
-	}
-	return p.showEnded(jobs, failed)
+	return nothing("not every job ended within %v", timeout.value())
 }
 
 // waitFor asks, each time for as long as a server waits at most, until something is done or
