@@ -318,6 +318,29 @@ func TestFleetKilled(t *testing.T) {
 	allDone(t, board, l)
 }
 
+// TestFleetFrozen stops the process of the server that the callers talk to, which has their
+// board, again and again: for long enough that another server takes the board, and for
+// moments. No call of theirs fails, and each job that one server posted is soon seen by the
+// next.
+func TestFleetFrozen(t *testing.T) {
+	t.Parallel()
+	servers := startFleet(t, 3)
+	owner, other := ownerOf(t, "b3", servers...)
+	board := fleetClient(t, owner, other, thirdOf(servers, owner, other)).Board("b3")
+	l := startLoad(t, board)
+	l.more(10 * loadCallers)
+	for range 12 {
+		testserver.Freeze(t, owner.PID())
+		l.more(10 * loadCallers)
+		if err := syscall.Kill(owner.PID(), syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		l.more(10 * loadCallers)
+	}
+	settled(t, servers...)
+	allDone(t, board, l)
+}
+
 func thirdOf(servers []*testserver.Server, not ...*testserver.Server) *testserver.Server {
 	for _, s := range servers {
 		if s != not[0] && s != not[1] {

@@ -131,6 +131,7 @@ func New(c Config) (*Client, error) {
 		retryFor:    orDefault(c.RetryFor, 30*time.Second),
 		gathered:    newGathered(),
 	}
+	servers.usual = client.callTimeout
 	if servers.next == nil {
 		transport, err := newTransport(c)
 		if err != nil {

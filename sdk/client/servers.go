@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -22,7 +23,9 @@ const MaxAddrs = 64
 type servers struct {
 	next  connect.HTTPClient
 	addrs []*url.URL
-	at    atomic.Int64 // which of addrs is called
+	at    atomic.Int64  // which of addrs is called
+	ears  []*ear        // of each of addrs; none: there is only one
+	usual time.Duration // within which a call is answered that asks for no wait
 }
 
 // newServers reads addresses that are separated by commas.
@@ -40,6 +43,11 @@ func newServers(list string, next connect.HTTPClient) (*servers, error) {
 	}
 	if len(s.addrs) > MaxAddrs {
 		return nil, job.Errorf(job.Invalid, "%d addresses are too many: want at most %d", len(s.addrs), MaxAddrs)
+	}
+	for i := range s.addrs {
+		if len(s.addrs) > 1 {
+			s.ears = append(s.ears, &ear{probe: func(ctx context.Context) error { return s.probe(ctx, i) }, silent: func() { s.leave(int64(i)) }})
+		}
 	}
 	return s, nil
 }
@@ -67,11 +75,43 @@ func (s *servers) Do(r *http.Request) (*http.Response, error) {
 		u.Scheme, u.Host, u.Path = addr.Scheme, addr.Host, addr.Path+strings.TrimPrefix(u.Path, s.addrs[0].Path)
 		r.URL, r.Host = &u, addr.Host
 	}
-	answer, err := s.next.Do(r)
+	answer, err := s.heard(r, i)
 	if err != nil && !errors.Is(r.Context().Err(), context.Canceled) || err == nil && answer.StatusCode == http.StatusServiceUnavailable {
 		s.leave(i)
 	}
 	return answer, err
+}
+
+// heard makes a request and has it fail when its server turns out to be silent.
+func (s *servers) heard(r *http.Request, i int64) (*http.Response, error) {
+	if len(s.ears) == 0 {
+		return s.next.Do(r)
+	}
+	deadline, limited := r.Context().Deadline()
+	patience := listenAfter
+	if limited && time.Until(deadline) > s.usual { // it asks the server to wait
+		patience = listenAgain
+	}
+	ctx, answered := s.ears[i].listen(r.Context(), patience)
+	defer answered()
+	answer, err := s.next.Do(r.WithContext(ctx))
+	if silence, ok := errors.AsType[*silentError](context.Cause(ctx)); err != nil && ok {
+		return nil, silence
+	}
+	return answer, err
+}
+
+// probe asks a server whether it is alive.
+func (s *servers) probe(ctx context.Context, i int) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.addrs[i].String()+"/healthz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := s.next.Do(r)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close() // whatever it says, it says something
 }
 
 // leave goes on to the next server, unless somebody else did.

@@ -10,7 +10,6 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/plugin/internal/pb"
 	"github.com/boardd/boardd/sdk/plugin/internal/wire"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 func invalid(err error) error {
@@ -114,21 +113,14 @@ func (s *server) Scan(req *pb.ScanRequest, stream pb.Driver_ScanServer) error {
 
 func (s *server) Watch(req *pb.WatchRequest, stream pb.Driver_WatchServer) error {
 	return streamed(stream.Context(), s, func(ctx context.Context, d driver.Driver) iter.Seq2[driver.Changes, error] {
-		return d.Watch(ctx, req.Board, driver.Position(req.After))
+		return gathered(ctx, func(ctx context.Context) iter.Seq2[driver.Changes, error] {
+			return d.Watch(ctx, req.Board, driver.Position(req.After))
+		})
 	}, func(c driver.Changes) error {
 		room := func(size int) []byte { return (*buffers.Get(size))[:0] }
-		if err := wire.SendChanges(&c, room, func(message []byte) error { return stream.SendMsg(&frame{message}) }); err != nil {
-			return err
-		}
-		return sleep.For(stream.Context(), watchPace)
+		return wire.SendChanges(&c, room, func(message []byte) error { return stream.SendMsg(&frame{message}) })
 	})
 }
-
-// watchPace is the time between two messages of one watch, at least. What
-// changes meanwhile travels together: on a busy board each message would
-// otherwise wake both processes for one change. A change that comes after a
-// still moment is sent at once.
-const watchPace = 10 * time.Millisecond
 
 var errDraining = job.Errorf(job.Unavailable, "the driver is draining")
 

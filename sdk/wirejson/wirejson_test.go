@@ -46,7 +46,7 @@ var golden = []struct {
 		}}},
 		`{"board":"default","jobs":[{"uuid":"","name":"resize","details":{ "path":"/a.png", "n": 12345678901234567890.10 },` +
 			`"priority":"VERY_HIGH","labels":{"a":"1","b":"2","é\n":"\"\\\t\u0001"},"notBefore":"2026-01-02T03:04:05.5Z",` +
-			`"maxAttempts":0,"operations":[],"after":[]}]}`,
+			`"maxAttempts":0,"operations":[],"after":[],"batch":""}]}`,
 	},
 	{"bytes", &boarddv1.Raw{Encoding: "msgpack", Data: []byte{0xff, 0xfe, 0}}, `{"encoding":"msgpack","data":"//4A"}`},
 	{

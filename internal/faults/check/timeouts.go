@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -109,18 +110,37 @@ func stoodToTheEnd(ops []history.Op, claim history.Op, timeout time.Duration) bo
 const least = time.Millisecond
 
 // anew returns how much longer than its timeout a claim may stand. On PostgreSQL leases
-// count anew, each for at most the timeout, when the server was started again. On ZooKeeper
-// each server counts, and counts anew what it did not see.
+// count anew, each for at most the timeout, from the first change that is made after the
+// server was started again. On ZooKeeper each server counts, and counts anew what it did not
+// see.
 func anew(h *history.History, claim, op history.Op, timeout time.Duration) (more time.Duration) {
 	if h.Store == "zookeeper" {
 		more = time.Second
 	}
 	for _, f := range h.Faults {
-		if f.Begin <= op.End && f.End >= claim.Begin && (h.Store == "zookeeper" || h.Store == "postgres" && f.Name == "store killed") {
+		if f.Begin > op.End || f.End < claim.Begin {
+			continue
+		}
+		switch {
+		case h.Store == "zookeeper":
 			more += timeout
+		case h.Store == "postgres" && f.Name == "store killed":
+			more += timeout + max(min(firstChange(h, f.End), op.End)-f.Begin, 0)
 		}
 	}
 	return more
+}
+
+// firstChange returns when the first change was over that was begun after a time: the
+// longest time there is if there was none.
+func firstChange(h *history.History, after time.Duration) time.Duration {
+	first := time.Duration(math.MaxInt64)
+	for _, op := range h.Ops {
+		if op.Begin >= after && op.Call != history.Get && op.Outcome == history.Done {
+			first = min(first, op.End)
+		}
+	}
+	return first
 }
 
 // counted reports whether each claim of a job surely was one attempt, and nobody put it back

@@ -36,6 +36,23 @@ func TestTimeoutCountsAnew(t *testing.T) {
 	}
 }
 
+// While PostgreSQL is away, and until somebody changes something, no lease runs.
+func TestTimeoutRunsOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		back  time.Duration // when the server was there again
+		found bool
+	}{{1100 * time.Millisecond, true}, {2500 * time.Millisecond, false}} {
+		h := good()
+		h.Store = "postgres"
+		h.Faults = []history.Fault{{Name: "store killed", Begin: time.Second, End: c.back}}
+		h.Ops = append(h.Ops, call(1200, "p2", history.Post, "c", posting(3)), call(4800, "w1", history.Abandon, a, by("t1")))
+		if found := finds(h, "timeouts"); found != c.found {
+			t.Errorf("away for %v: an ending 2.6 s after the timeout was found: %v, want %v", c.back-time.Second, found, c.found)
+		}
+	}
+}
+
 // A job goes to the trash with its last attempt, and not before.
 func TestLastAttempt(t *testing.T) {
 	t.Parallel()
