@@ -41,9 +41,10 @@ type backend struct {
 	program   atomic.Pointer[program]
 	ending    context.Context //nolint:containedctx // ended by close, not by a caller
 	end       context.CancelFunc
-	line      sync.Mutex // guards presence and places
+	line      sync.Mutex // guards presence, places and resting
 	presence  *catalog.Presence
 	places    *catalog.Places
+	resting   *restDocs
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string] // why it does not run

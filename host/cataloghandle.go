@@ -283,7 +283,7 @@ func (h *Host) resettle() {
 			ctx, cancel := context.WithTimeout(b.running, openingTime)
 			defer cancel()
 			if err := b.occupy(ctx, h); err != nil && b.running.Err() == nil {
-				b.logger.Warn("the board's place in the store could not be taken again", "error", err)
+				b.logger().Warn("the board's place in the store could not be taken again", "error", err)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 
 // maxEntry is how many bytes a board may take that is another server's and that nobody has
 // called here, beside its record in the catalog.
-const maxEntry = 8 << 10
+const maxEntry = 4 << 10
 
 // TestEntryOfAClosedBoard measures what a server of a fleet keeps for a board that is
 // another server's, and how long it looks after all of them. BOARDD_TEST_ENTRIES=100000 has

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/catalog"
@@ -11,22 +12,66 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// ask has a board opened, and reports whether it was not to be until now.
-func (s *Hosted) ask() (first bool) {
-	s.wanting.Do(func() {
-		first = true
-		close(s.wanted)
-	})
+// beginning is how a board begins to run: when it is served and to be opened. Until then it
+// has no goroutine, since most boards of a fleet are another server's.
+type beginning struct {
+	mu     sync.Mutex
+	wanted bool
+	run    func() // begins it; nil: it is not served yet, has begun, or never does
+	over   bool   // it has begun, or never does
+}
+
+// with says how the board begins.
+func (b *beginning) with(run func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.run = run
+	b.start()
+}
+
+// want says that the board is to be opened, and reports whether it was not to be until now.
+func (b *beginning) want() (first bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first, b.wanted = !b.wanted, true
+	b.start()
 	return first
 }
 
+// start begins the board if it is time. b.mu is held.
+func (b *beginning) start() {
+	if b.wanted && b.run != nil && !b.over {
+		b.over = true
+		b.run()
+		b.run = nil
+	}
+}
+
+// never calls ended if the board has not begun, and never does now.
+func (b *beginning) never(ended func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.over = true
+		ended()
+	}
+}
+
+// ask has a board opened, and reports whether it was not to be until now.
+func (s *Hosted) ask() (first bool) { return s.begin.want() }
+
 // asked reports whether the board is open or being opened.
 func (s *Hosted) asked() bool {
-	select {
-	case <-s.wanted:
-		return true
-	default:
-		return false
+	s.begin.mu.Lock()
+	defer s.begin.mu.Unlock()
+	return s.begin.wanted
+}
+
+// use notes that somebody called the board. It is written once a second at most, since all
+// calls of a board would write it.
+func (s *Hosted) use(now time.Time) {
+	if at := now.UnixNano(); at-s.used.Load() > int64(time.Second) {
+		s.used.Store(at)
 	}
 }
 
@@ -140,6 +185,7 @@ func (h *Host) Takes(ctx context.Context, at catalog.At, must bool) bool {
 	if s.ask() && must {
 		h.fleet.moves.fallback.Add(1)
 	}
+	s.call()
 	h.opening.first(&s.turn)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -168,7 +214,10 @@ func (h *Host) HasOpen(ctx context.Context, boards []catalog.At, warm bool) []bo
 				h.fleet.moves.taken.Add(1)
 			}
 		}
-		open[i] = s.open()
+		if warm {
+			s.call()
+		}
+		open[i] = s.open() || s.resting.Load() != nil
 	}
 	return open
 }

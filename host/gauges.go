@@ -116,6 +116,8 @@ func (r *gauged) look(ctx context.Context, s *Hosted, b *board.Board) {
 	r.gauge, r.read = Gauge{Tenant: s.config.Tenant, Board: s.config.Name}, time.Now()
 	if b != nil {
 		r.gauge.read(ctx, b)
+	} else if rests := s.resting.Load(); rests != nil {
+		r.gauge.Ready, r.gauge.Counts = true, rests.counts()
 	}
 }
 

@@ -171,13 +171,12 @@ func (f *fleetPart) close(s *Hosted, draining bool, to string) {
 		h.serve(next)
 	} else {
 		next.stop(errStopped)
-		close(next.done)
 	}
 	h.arranging.Unlock()
 	if !replaced {
 		return // its settings change just now; the next review sees to it
 	}
-	s.logger.Debug("the board is another server's", "server", to)
+	s.logger().Debug("the board is another server's", "server", to)
 	if draining {
 		f.moves.drained.Add(1)
 	} else {

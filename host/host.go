@@ -75,6 +75,10 @@ type Config struct {
 	// bring; nil: those run in this process.
 	PolicyChild wasm.Child
 
+	// RestAfter is how long nobody has called a board, and nothing was to be done on it,
+	// before it is closed; 0: DefaultRestAfter.
+	RestAfter time.Duration
+
 	Logger *slog.Logger // nil: slog.Default()
 
 	// Load reads the configuration anew, for Reload; nil: it cannot be. Swap is
@@ -189,6 +193,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.registry.leaving.Go(h.sweepRecordings)
 	h.registry.leaving.Go(func() { h.mover.run(h.running) })
 	h.registry.leaving.Go(func() { h.watchHealth(h.running) })
+	h.registry.leaving.Go(func() { h.restForever(h.running) })
 	h.patience(ctx)
 	return h, nil
 }

@@ -74,6 +74,7 @@ func (l *openLimiter) leave() {
 		return
 	}
 	close(l.waiting[0].called)
+	l.waiting[0] = nil // it is a part of its board, which would be kept
 	l.waiting = l.waiting[1:]
 }
 

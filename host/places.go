@@ -149,6 +149,9 @@ func (h *Host) Purge(ctx context.Context, b config.Board) error {
 	if err := r.driver.DropBoard(ctx, key); err != nil {
 		return err
 	}
+	if err := on.rests(h).rouse(ctx, key); err != nil { // or another board of the name would rest
+		return err
+	}
 	return on.placesIn(r.driver.Documents()).Vacate(ctx, catalog.LocationOf(b.Settings, key), b.Tenant, b.Name)
 }
 

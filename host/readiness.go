@@ -170,10 +170,10 @@ func (h *Host) unopened() string {
 // unreadCatalog reports whether the catalog is to be waited for.
 func (h *Host) unreadCatalog() bool { return h.catalog.unread() && h.required(h.catalog.backend) }
 
-// decided reports whether the board is open, or cannot be opened for a reason that
+// decided reports whether the board is open, need not be, or cannot be opened for a reason that
 // lies in the board and not in whether its store answers.
 func (s *Hosted) decided() bool {
-	if s.running.Err() != nil || s.refused.Load() || !s.asked() {
+	if s.running.Err() != nil || s.refused.Load() || !s.asked() || s.resting.Load() != nil {
 		return true
 	}
 	b := s.board.Load()

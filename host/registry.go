@@ -257,9 +257,12 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 		if !sameSchedules(*present.schedules.Load(), want.Schedules) {
 			b.declare(want.Schedules) // which takes calls as long as another one opens
 			present.declare(want.Schedules)
+			present.call() // so that its store learns of them
 		}
 		b.hook(h.hooksOf(want))
-		present.hook(h.hooksOf(want))
+		if present.hook(h.hooksOf(want)); len(present.hooks.Load().tells) > 0 {
+			present.call()
+		}
 		if !sameBoard(present.config, want) {
 			h.renew(b, want)
 			return
@@ -286,11 +289,14 @@ func sameBoard(a, b config.Board) bool {
 		config.SameRules(a, b)
 }
 
-// serve runs a board until it is stopped or the host is closed.
+// serve runs a board, as soon as it is to be opened, until it is stopped or the host is
+// closed.
 func (h *Host) serve(b *Hosted) {
-	h.registry.leaving.Go(func() {
-		defer close(b.done)
-		b.run(b.running, h)
+	b.begin.with(func() {
+		h.registry.leaving.Go(func() {
+			defer close(b.done)
+			b.run(b.running, h)
+		})
 	})
 }
 
@@ -300,7 +306,7 @@ func (h *Host) serve(b *Hosted) {
 func (h *Host) renew(old *Hosted, c config.Board) {
 	next := h.newServed(c)
 	last := old.latest()
-	if !last.asked() { // nobody calls it here
+	if !last.asked() || last.resting.Load() != nil { // nobody calls it here
 		if last == old && h.registry.replace(old, next) {
 			h.serve(next)
 			old.stop(&Ended{NoBoard(c.Name)})

@@ -30,7 +30,7 @@ const (
 type Hosted struct {
 	config  config.Board
 	backend *backend
-	logger  *slog.Logger
+	logs    *slog.Logger // see logger
 	quota   *quota.Board
 
 	tried     chan struct{} // closed when there is a board, or a problem
@@ -44,12 +44,17 @@ type Hosted struct {
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
 	turn      openSlot
 
-	wanted    chan struct{} // closed when the board is to be opened; on a host that serves alone at once
-	wanting   sync.Once     // of closing wanted
-	handed    atomic.Int64  // when its owner was first seen to have it open, in Unix nanoseconds; 0: not yet
-	used      atomic.Int64  // when somebody last called it here, likewise
-	warmUntil atomic.Int64  // it stays open so long although it is another server's, likewise
-	place     placing       // only the review of the fleet uses it
+	begin     beginning    // it is to be opened; on a host that serves alone at once
+	handed    atomic.Int64 // when its owner was first seen to have it open, in Unix nanoseconds; 0: not yet
+	used      atomic.Int64 // when somebody last called it here, likewise
+	warmUntil atomic.Int64 // it stays open so long although it is another server's, likewise
+	place     placing      // only the review of the fleet uses it
+
+	since   atomic.Int64  // when it was opened, in Unix nanoseconds
+	called  chan struct{} // closed when a board that rests is to be opened
+	calling sync.Once     // of closing called
+	resting atomic.Pointer[rested]
+	before  chan struct{} // of one in whose place another one was open: closed when it is known whether it rests
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
@@ -60,8 +65,7 @@ type Hosted struct {
 func (h *Host) newServed(c config.Board) *Hosted {
 	b := h.backend(c.Backend)
 	s := &Hosted{
-		config: c, backend: b, logger: h.logger.With("tenant", c.Tenant, "board", c.Name),
-		tried: make(chan struct{}), done: make(chan struct{}), wanted: make(chan struct{}),
+		config: c, backend: b, logs: h.logger, tried: make(chan struct{}), done: make(chan struct{}), called: make(chan struct{}),
 	}
 	if h.fleet == nil {
 		s.ask()
@@ -69,12 +73,21 @@ func (h *Host) newServed(c config.Board) *Hosted {
 	s.schedules.Store(&c.Schedules)
 	all := h.hooksOf(c)
 	s.hooks.Store(&all)
-	s.running, s.stop = context.WithCancelCause(h.running)
+	running, stop := context.WithCancelCause(h.running)
+	s.running, s.stop = running, func(cause error) {
+		stop(cause)
+		s.begin.never(func() { close(s.done) })
+	}
 	s.quota = h.quotas.NewBoard(quota.Spec{
 		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
 		Ready: func() bool { b := s.board.Load(); return b != nil && b.Status().Ready },
 	})
 	return s
+}
+
+// logger is made when something is to be logged: most boards of a fleet are another server's.
+func (s *Hosted) logger() *slog.Logger {
+	return s.logs.With("tenant", s.config.Tenant, "board", s.config.Name)
 }
 
 // Config returns the board's settings.
@@ -129,15 +142,15 @@ func (e *Ended) Unwrap() error { return e.Err }
 
 var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down: ask again")}
 
-// run opens the board when it is its turn, and keeps it open.
+// run opens the board when it is called or due, and it is its turn, and keeps it open.
 func (s *Hosted) run(ctx context.Context, h *Host) {
-	for _, ready := range []<-chan struct{}{s.wanted, s.backend.started} {
-		select {
-		case <-ready:
-		case <-ctx.Done():
-			return
-		}
+	select {
+	case <-s.backend.started:
+	case <-ctx.Done():
+		return
 	}
+	s.rest(ctx, h)
+	s.resting.Store(nil)
 	r := s.backend.running.Load()
 	if err := h.Settings().SettingsError("board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {
 		s.fail(err)
@@ -145,7 +158,10 @@ func (s *Hosted) run(ctx context.Context, h *Host) {
 	}
 	defer s.leave(h)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
-		err := s.occupy(ctx, h) // without a turn, so that many boards do so at once
+		err := s.rouse(ctx, h)
+		if err == nil {
+			err = s.occupy(ctx, h) // without a turn, so that many boards do so at once
+		}
 		if err == nil {
 			if h.opening.enter(ctx, &s.turn) != nil {
 				return
@@ -179,10 +195,11 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	spec.Recorder = recorder
 	b := board.New(s.quota.Through(r.driver), spec)
 	record(b)
-	rules.Serve(binding.Serving{Board: b, Logger: s.logger, Running: h.running, Go: h.registry.leaving.Go})
+	rules.Serve(binding.Serving{Board: b, Logger: s.logger(), Running: h.running, Go: h.registry.leaving.Go})
 	s.inForce.Store(rules)
 	s.redeploy(h) // before anybody can ask the board
 	s.board.Store(b)
+	s.since.Store(time.Now().UnixNano())
 	b.SetSchedules(*s.schedules.Load())
 	s.problem.Store(nil)
 	s.once.Do(func() { close(s.tried) })
@@ -192,7 +209,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 		ctx, cancel := context.WithTimeout(ctx, openingTime)
 		defer cancel()
 		if err := b.Ready(ctx); err != nil && ctx.Err() == nil {
-			s.logger.Warn("the board does not open yet", "error", err)
+			s.logger().Warn("the board does not open yet", "error", err)
 		}
 	})
 	defer opening.Wait()
@@ -243,7 +260,7 @@ func (s *Hosted) spec() board.Spec {
 		FenceByOwner: c.FenceByOwner, Observe: c.Observe,
 		Lease: c.Lease, MaxLease: c.MaxLease, AllowNoExpiry: c.AllowNoExpiry, Window: c.IdempotencyWindow, History: c.History,
 		Retry:  board.Retry{MaxAttempts: c.Retry.MaxAttempts, Backoff: c.Retry.Backoff, MaxBackoff: c.Retry.MaxBackoff},
-		Logger: s.logger,
+		Logger: s.logger(),
 	}
 }
 
@@ -253,7 +270,7 @@ func (s *Hosted) fail(err error, more ...any) {
 	if err != nil {
 		text = err.Error()
 	}
-	s.logger.With(more...).Error("the board is not served", "error", text)
+	s.logger().With(more...).Error("the board is not served", "error", text)
 	s.problem.Store(&text)
 	s.refused.Store(!away(err))
 	s.once.Do(func() { close(s.tried) })
@@ -266,6 +283,7 @@ func (s *Hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error)
 		return b, nil
 	}
 	s.ask()
+	s.call()
 	l.first(&s.turn)
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
@@ -303,6 +321,7 @@ type Served struct {
 	Limits config.Limits // the present ones
 	Driver string
 	Status board.Status
+	Rests  *board.Counts // of a board that is closed, and need not be open; nil: it is open, or is to be
 
 	Server   string             // that serves it, as it advertises itself; empty: this one, which serves alone
 	Promoted []catalog.Deployed // policies that the board asks besides those of its settings
@@ -312,6 +331,10 @@ func (s *Hosted) describe() Served {
 	d := Served{Config: s.config, Limits: s.quota.Limits(), Driver: s.backend.config.Driver}
 	if b := s.board.Load(); b != nil {
 		d.Status = b.Status()
+	}
+	if r := s.resting.Load(); r != nil && s.board.Load() == nil {
+		d.Rests = r.counts()
+		d.Status = board.Status{Ready: true, Generation: r.Generation, Window: r.Window, Durability: r.Durability}
 	}
 	if !d.Status.Ready && d.Status.Problem == "" {
 		d.Status.Problem = s.trouble()

@@ -11,8 +11,12 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// ringSize is how many events a watcher may fall behind before it has to resync.
-const ringSize = 1024
+// ringSize is how many events a watcher may fall behind before it has to resync. A ring has
+// room for firstRing at first, since most boards are small.
+const (
+	ringSize  = 1024
+	firstRing = 32
+)
 
 // item is an event as the hub keeps it. It becomes a job.Event when somebody
 // reads it.
@@ -32,7 +36,7 @@ type item struct {
 // at its own pace, and one that falls behind costs no memory.
 type hub struct {
 	mu         sync.Mutex
-	ring       []item // ring[n%ringSize] is item number n
+	ring       []item // see at; up to ringSize
 	next       uint64 // number of the next item
 	first      uint64 // items before this one do not follow on those after it
 	generation uint64
@@ -44,7 +48,27 @@ type hub struct {
 	listeners map[string]map[*listener]struct{} // by the owner whose events they want
 }
 
-func newHub() *hub { return &hub{ring: make([]item, ringSize)} }
+func newHub() *hub { return &hub{ring: make([]item, firstRing)} }
+
+// at returns where item number n is, or will be. The caller holds h.mu.
+func (h *hub) at(n uint64) *item { return &h.ring[n%uint64(len(h.ring))] }
+
+// room makes room for another item: that of the oldest one if there are as many as may be.
+// The caller holds h.mu.
+func (h *hub) room() {
+	switch {
+	case h.next-h.first < uint64(len(h.ring)):
+	case len(h.ring) < ringSize:
+		larger := make([]item, 2*len(h.ring))
+		for n := h.first; n < h.next; n++ {
+			larger[n%uint64(len(larger))] = *h.at(n)
+		}
+		h.ring = larger
+	default:
+		h.floor = h.at(h.first).position
+		h.first++
+	}
+}
 
 // restart says that the board was read anew: what happened between the last
 // item and this position is not known one by one.
@@ -66,17 +90,14 @@ func (h *hub) publish(items []item, reported driver.Position) {
 		if it.position <= h.floor {
 			continue
 		}
-		at := h.next % ringSize
-		if h.next-h.first >= ringSize {
-			h.floor = h.ring[at].position
-			h.first++
-		}
-		h.ring[at] = it
-		if h.next >= sharedEvents {
-			h.ring[(h.next-sharedEvents)%ringSize].told = nil
+		h.room()
+		at := h.at(h.next)
+		*at = it
+		if h.next-h.first >= sharedEvents {
+			h.at(h.next - sharedEvents).told = nil
 		}
 		h.next++
-		h.hand(&h.ring[at])
+		h.hand(at)
 	}
 	h.reported = max(h.reported, reported)
 	if len(items) > 0 {
@@ -122,7 +143,7 @@ func (h *hub) read(after cursor, most int, gathered bool) reading {
 		end = h.round.end
 	}
 	for n := h.search(after.position); n < end; n++ {
-		it := &h.ring[n%ringSize]
+		it := h.at(n)
 		if len(r.items) >= most && it.position != r.items[len(r.items)-1].position {
 			break // several changes of other programs may have one position
 		}
@@ -154,7 +175,7 @@ func (h *hub) search(after driver.Position) uint64 {
 	low, high := h.first, h.next
 	for low < high {
 		mid := low + (high-low)/2
-		if h.ring[mid%ringSize].position > after {
+		if h.at(mid).position > after {
 			high = mid
 		} else {
 			low = mid + 1

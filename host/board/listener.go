@@ -32,7 +32,7 @@ func (h *hub) listen(owner string, after cursor) *listener {
 		l.lose()
 	} else {
 		for n := h.search(after.position); n < h.next; n++ {
-			if it := &h.ring[n%ringSize]; it.holder() == owner {
+			if it := h.at(n); it.holder() == owner {
 				l.hear(it)
 			}
 		}

@@ -12,8 +12,9 @@ type slab[T any] struct {
 	spare  bool        // one of open is empty: kept for the next value
 }
 
+// A chunk is what the smallest board takes, and there are many of those.
 const (
-	slabBits = 10
+	slabBits = 8
 	slabSize = 1 << slabBits
 )
 

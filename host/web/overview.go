@@ -51,8 +51,8 @@ func (u *UI) card(ctx context.Context, v *visit, served *host.Served) boardCard 
 	c := boardCard{
 		Name: served.Config.Name, Status: served.Status, Driver: served.Driver, Observed: served.Config.Observe,
 	}
-	if !served.Status.Ready || ctx.Err() != nil {
-		return c
+	if c.Counts = served.Rests; c.Counts != nil || !served.Status.Ready || ctx.Err() != nil {
+		return c // one that rests is not opened for those who only look at all of them
 	}
 	if b, err := v.session.Board(ctx, c.Name, "CountJobs"); err == nil {
 		c.Graphs = graphsOf(ctx, b)
