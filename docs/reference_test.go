@@ -301,7 +301,7 @@ var limits = []struct {
 	{"auditor.MaxPage", auditor.MaxPage, "records of one answer of `GetAudit`"},
 	{"doctor.MaxFindings", doctor.MaxFindings, "findings of one sort that `boardd doctor` shows of one board"},
 	{"audit.MaxSegment", audit.MaxSegment, "bytes of one file of the audit log, after which another is begun"},
-	{"host.DefaultRestAfter", host.DefaultRestAfter, "for which nobody has called a board that is closed since nothing is to be done on it"},
+	{"config.MaxRestAfter", config.MaxRestAfter, "the longest `rest_after`, for which nobody has called a board that is closed since nothing is to be done on it; 1s is the shortest but for 0"},
 	{"board.MaxRest", board.MaxRest, "for which a board rests at most"},
 	{"fleet.MaxOpens", fleet.MaxOpens, "boards that a server begins to open in a second because they became its own; those that somebody calls are not counted"},
 	{"fleet.MaxSecrets", fleet.MaxSecrets, "secrets of the key that the servers of a fleet share"},

@@ -75,10 +75,6 @@ type Config struct {
 	// bring; nil: those run in this process.
 	PolicyChild wasm.Child
 
-	// RestAfter is how long nobody has called a board, and nothing was to be done on it,
-	// before it is closed; 0: DefaultRestAfter.
-	RestAfter time.Duration
-
 	Logger *slog.Logger // nil: slog.Default()
 
 	// Load reads the configuration anew, for Reload; nil: it cannot be. Swap is

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -23,8 +24,8 @@ import (
 // restSpace is where the documents are, under the boards' keys.
 const restSpace = "rest"
 
-// DefaultRestAfter is how long nobody has called a board that is closed.
-const DefaultRestAfter = 5 * time.Minute
+// restLook is the time between two looks at all boards, at least.
+const restLook = 10 * time.Millisecond
 
 // restGrace is how long calls that have found an open board may take to end before it rests.
 const restGrace = 250 * time.Millisecond
@@ -272,18 +273,21 @@ func (s *Hosted) rouse(ctx context.Context, h *Host) error {
 
 // restForever closes boards on which nothing is to be done, until ctx ends.
 func (h *Host) restForever(ctx context.Context) {
-	after := h.config.RestAfter
-	if after <= 0 {
-		after = DefaultRestAfter
-	}
-	for sleep.For(ctx, after/10) == nil {
+	for {
+		after := h.Settings().RestAfter
+		if after == 0 {
+			after = config.DefaultRestAfter
+		}
+		if sleep.For(ctx, min(max(after/10, restLook), 10*time.Second)) != nil {
+			return
+		}
 		for _, s := range h.registry.allBoards() {
 			b := s.board.Load()
 			if b == nil || s.running.Err() != nil || s.next.Load() != nil {
 				continue
 			}
 			last := time.Unix(0, max(s.used.Load(), s.since.Load()))
-			if r, ok := h.mayRest(ctx, s, b); ok && time.Since(last) >= after {
+			if r, ok := h.mayRest(ctx, s, b); ok && after > 0 && time.Since(last) >= after {
 				h.toRest(s, restedAs(r, b.Status(), *s.schedules.Load()))
 			} else if s.backend.rests(h).knows(s.key()) { // another host closed it and took it for nobody's
 				_ = s.rouse(ctx, h) // or the next time

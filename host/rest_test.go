@@ -21,7 +21,9 @@ const soon = 100 * time.Millisecond
 
 // resting is a configuration whose boards soon rest.
 func resting(drivers map[string]driver.Program, boards ...config.Board) host.Config {
-	return host.Config{Config: oneBackend("", boards...), Drivers: drivers, RestAfter: soon}
+	c := host.Config{Config: oneBackend("", boards...), Drivers: drivers}
+	c.Config.RestAfter = soon
+	return c
 }
 
 // workOn posts a job and ends it.
@@ -164,7 +166,7 @@ func TestCostOfRest(t *testing.T) {
 		boards[i] = board(fmt.Sprint("b", i), "store")
 	}
 	c := resting(oneStore(t, false), boards...)
-	c.RestAfter = time.Hour
+	c.Config.RestAfter = -1
 	empty := taken()
 	h, err := host.Open(t.Context(), c)
 	if err != nil {
@@ -177,7 +179,7 @@ func TestCostOfRest(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.RestAfter = soon
+	c.Config.RestAfter = soon
 	if h, err = host.Open(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

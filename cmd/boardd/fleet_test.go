@@ -45,6 +45,14 @@ const fleetBoards = 6
 // of them.
 func startFleet(t *testing.T, n int, env ...string) []*testserver.Server {
 	t.Helper()
+	servers := startFleetWith(t, n, "", env...)
+	settled(t, servers...)
+	return servers
+}
+
+// startFleetWith starts servers with more in their configuration, and waits for nothing.
+func startFleetWith(t *testing.T, n int, more string, env ...string) []*testserver.Server {
+	t.Helper()
 	program := withDriver(t, "redis")
 	redis := testserver.StartRedis(t, testserver.RedisOptions{})
 	var boards strings.Builder
@@ -56,7 +64,7 @@ func startFleet(t *testing.T, n int, env ...string) []*testserver.Server {
 		config := filepath.Join(t.TempDir(), "boards.hcl")
 		s := testserver.New(t, program, "", "--config", config)
 		s.Env = env
-		if err := os.WriteFile(config, fmt.Appendf(nil, fleetConfig, s.Addr, redis.Addr, boards.String()), 0o600); err != nil {
+		if err := os.WriteFile(config, fmt.Appendf(nil, fleetConfig, s.Addr, redis.Addr, boards.String()+more), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.Launch()
@@ -69,7 +77,6 @@ func startFleet(t *testing.T, n int, env ...string) []*testserver.Server {
 			}
 		}
 	})
-	settled(t, servers...)
 	return servers
 }
 

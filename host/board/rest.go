@@ -25,7 +25,7 @@ func (b *Board) MayRest(ctx context.Context) (r Rest, ok bool) {
 	if opened == nil || !status.Ready || status.Paused || status.Loss != "" || b.spec.Observe || b.spec.Recorder != nil {
 		return Rest{}, false
 	}
-	if c := &opened.Capabilities; c.Shared || c.Inbox {
+	if c := &opened.Capabilities; c.Shared && !c.Alone || c.Inbox {
 		return Rest{}, false
 	}
 	if b.waiters.Load() > 0 || b.metrics.Watchers.Load() > 0 || b.logs.followed() || b.batches.busy() {

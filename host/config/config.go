@@ -42,6 +42,10 @@ type Config struct {
 	// serves on, before it takes no new calls.
 	DrainDelay time.Duration
 
+	// RestAfter is how long nobody has called a board that is closed since nothing is to be
+	// done on it; 0: DefaultRestAfter, less: none ever is.
+	RestAfter time.Duration
+
 	// Advertise is where the other servers of the catalog reach this one; empty: it serves
 	// alone.
 	Advertise string
@@ -141,6 +145,13 @@ const (
 const (
 	DefaultDrainDelay = 5 * time.Second
 	MaxDrainDelay     = 10 * time.Minute
+)
+
+// How long nobody has called a board that is closed since nothing is to be done on it.
+const (
+	DefaultRestAfter = 5 * time.Minute
+	MinRestAfter     = time.Second
+	MaxRestAfter     = 24 * time.Hour
 )
 
 // How many boards metrics name.

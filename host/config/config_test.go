@@ -447,3 +447,28 @@ func TestBooks(t *testing.T) {
 		}
 	}
 }
+
+// TestRestAfter reads when boards rest.
+func TestRestAfter(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"": 0, `rest_after = "0s"`: -1, `rest_after = "1s"`: time.Second, `rest_after = "24h"`: config.MaxRestAfter,
+		`rest_after = "999ms"`: 0, `rest_after = "24h1s"`: 0, `rest_after = "-1s"`: 0,
+	} {
+		path := filepath.Join(t.TempDir(), "boards.hcl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(config.Source{Paths: []string{path}, Env: env()})
+		switch {
+		case want == 0 && text != "":
+			if err == nil || !strings.Contains(err.Error(), "rest_after: want") {
+				t.Errorf("%s: %v", text, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", text, err)
+		case c.RestAfter != want:
+			t.Errorf("%s: %v, want %v", text, c.RestAfter, want)
+		}
+	}
+}

@@ -43,6 +43,7 @@ func (l *loader) root(s *section) {
 	if d, ok := s.duration("drain_delay", 0, MaxDrainDelay); ok && l.first(s, "drain_delay") {
 		c.DrainDelay = d
 	}
+	l.restAfter(s)
 	if n, ok := s.number("metrics_boards", 1, MaxMetricsBoards); ok && l.first(s, "metrics_boards") {
 		c.MetricsBoards = n
 	}
@@ -90,6 +91,20 @@ func (l *loader) root(s *section) {
 		l.policy(inner)
 	}
 	s.close("", "")
+}
+
+// restAfter reads when boards rest.
+func (l *loader) restAfter(s *section) {
+	d, ok := s.duration("rest_after", 0, MaxRestAfter)
+	switch {
+	case !ok || !l.first(s, "rest_after"):
+	case d == 0:
+		l.config.RestAfter = -1
+	case d < MinRestAfter:
+		s.wrong("rest_after", "want 0s, so that no board rests, or a duration from %s to %s, got %s", short(MinRestAfter), short(MaxRestAfter), d)
+	default:
+		l.config.RestAfter = d
+	}
 }
 
 // first reports whether a setting outside of all blocks is given for the first

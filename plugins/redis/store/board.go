@@ -154,6 +154,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	b := s.boardNamed(spec.Name)
 	st.spec = spec
 	status := driver.BoardStatus{Capabilities: st.capabilities, Window: spec.Window}
+	status.Capabilities.Alone = !st.foreign
 	err = b.look(ctx, st, &status)
 	if errors.Is(err, errRestarted) { // to look is what that asks for
 		err = b.look(ctx, st, &status)

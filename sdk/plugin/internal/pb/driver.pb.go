@@ -1550,6 +1550,7 @@ type Capabilities struct {
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	Rates         bool                   `protobuf:"varint,19,opt,name=rates,proto3" json:"rates,omitempty"`                                     // Candidate.rates are checked in the same step
 	Moves         bool                   `protobuf:"varint,20,opt,name=moves,proto3" json:"moves,omitempty"`                                     // boards move to other stores and come from them, see MoveBoard
+	Alone         bool                   `protobuf:"varint,21,opt,name=alone,proto3" json:"alone,omitempty"`                                     // of a shared board: nobody but boardd is said to write to this one, so that it may be closed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1720,6 +1721,13 @@ func (x *Capabilities) GetRates() bool {
 func (x *Capabilities) GetMoves() bool {
 	if x != nil {
 		return x.Moves
+	}
+	return false
+}
+
+func (x *Capabilities) GetAlone() bool {
+	if x != nil {
+		return x.Alone
 	}
 	return false
 }
@@ -5650,7 +5658,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xbe\x04\n" +
+	"\a_memory\"\xd4\x04\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5675,7 +5683,8 @@ const file_driver_proto_rawDesc = "" +
 	"\x06groups\x18\x12 \x01(\bR\x06groups\x12\x14\n" +
 	"\x05inbox\x18\x10 \x01(\bR\x05inbox\x12\x14\n" +
 	"\x05rates\x18\x13 \x01(\bR\x05rates\x12\x14\n" +
-	"\x05moves\x18\x14 \x01(\bR\x05moves\"(\n" +
+	"\x05moves\x18\x14 \x01(\bR\x05moves\x12\x14\n" +
+	"\x05alone\x18\x15 \x01(\bR\x05alone\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"\xa4\x01\n" +

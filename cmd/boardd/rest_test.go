@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+const restingConfig = `
+data_dir   = "data"
+rest_after = "1s"
+token "root" {
+  roles  = ["operator"]
+  secret = %[1]q
+}
+backend "disk" {
+  driver = "embedded"
+}
+backend "cache" {
+  driver = "redis"
+  config = { address = %[2]q }
+}
+backend "tables" {
+  driver = "postgres"
+  config = { url = %[3]q }
+}
+board "disk" {
+  backend = "disk"
+}
+board "cache" {
+  backend = "cache"
+}
+board "foreign" {
+  backend = "cache"
+  config  = { namespace = "taskflow" }
+}
+board "tables" {
+  backend = "tables"
+}
+`
+
+// openBoards returns what a server's metrics say of how many boards it has open.
+func openBoards(t *testing.T, s *testserver.Server) string {
+	t.Helper()
+	for line := range strings.Lines(scrape(t, s)) {
+		if n, ok := strings.CutPrefix(line, "boardd_boards_open "); ok {
+			return strings.TrimSpace(n)
+		}
+	}
+	return "unknown"
+}
+
+// TestBoardsAtRest has boards on real stores rest: those that boardd alone writes, and not
+// those that others write to. They stay closed over a kill of the server, and open for whoever
+// calls; a board with a job is opened after the kill although nobody calls.
+func TestBoardsAtRest(t *testing.T) {
+	t.Parallel()
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	postgres := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	config := filepath.Join(t.TempDir(), "boards.hcl")
+	if err := os.WriteFile(config, fmt.Appendf(nil, restingConfig, fleetToken, redis.Addr, postgres.URL("postgres")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.Start(t, testserver.BuildWith(t, []string{"redis", "postgres"}), "", "--config", config)
+	c := fleetClient(t, server)
+	atRest := func(what, want string) {
+		t.Helper()
+		testserver.Eventually(t, what, func() bool { return server.Ready() && openBoards(t, server) == want })
+	}
+	atRest("the boards of others are open alone", "2") // foreign, tables
+	for _, name := range []string{"disk", "cache"} {
+		once(t, c.Board(name))
+	}
+	atRest("the boards rest again", "2")
+	if _, err := c.Board("disk").Post(t.Context(), &client.NewJob{Name: "stays"}); err != nil {
+		t.Fatal(err)
+	}
+	atRest("a board with a job stays open", "3")
+	server.Kill()
+	server.Restart()
+	atRest("after a kill one board is at rest still", "3")
+	list, err := c.Boards(t.Context())
+	for _, b := range list {
+		if !b.GetReady() || b.GetDurability() == "" {
+			t.Errorf("the list says of %s: %v", b.GetName(), b)
+		}
+	}
+	if err != nil || len(list) != 4 {
+		t.Errorf("%d boards, %v", len(list), err)
+	}
+	once(t, c.Board("cache"))
+	if counts, err := c.Board("cache").Count(t.Context()); err != nil || counts.GetComplete() != 2 {
+		t.Errorf("counts %v, %v, want two jobs complete", counts, err)
+	}
+}
+
+// once posts a job and works it.
+func once(t *testing.T, b *client.Board) {
+	t.Helper()
+	if _, err := b.Post(t.Context(), &client.NewJob{Name: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	claims, err := b.Claim(t.Context(), client.ClaimOptions{Owner: "w", Wait: 10 * time.Second})
+	if err != nil || len(claims) != 1 {
+		t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	if err := b.Consume(t.Context(), claims...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFleetAtRest has the boards of a fleet rest, which costs callers nothing: calls through
+// any server open them, while servers come and go. curl gets no error either.
+func TestFleetAtRest(t *testing.T) {
+	t.Parallel()
+	servers := startFleetWith(t, 3, `rest_after = "1s"`)
+	boards := fleetClient(t, servers...)
+	for round := range 4 {
+		testserver.Eventually(t, "all boards rest", func() bool {
+			for _, s := range servers {
+				if !s.Ready() || openBoards(t, s) != "0" {
+					return false
+				}
+			}
+			return true
+		})
+		for i := range fleetBoards {
+			once(t, boards.Board(fmt.Sprint("b", i)))
+			if status, _, text := ask(t, servers[i%3], "CountJobs", fmt.Sprintf(`{"board":"b%d"}`, i)); status != http.StatusOK {
+				t.Errorf("counts of b%d: %d %s", i, status, text)
+			}
+		}
+		servers[round%3].Kill()
+		servers[round%3].Restart()
+	}
+}
