@@ -6,7 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"sort"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -53,12 +53,15 @@ type script struct {
 }
 
 func newScript(parts ...string) *script {
-	text := constants() + strings.Join(parts, "")
+	text := groups() + inlined(strings.Join(parts, ""))
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see above
 	return &script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-var applyScript = newScript(boardLua, memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, keysLua, changeLua, postLua, claimLua, runLua)
+// What follows the board is a function within the script's, which has the board's names once
+// and hands them on: Lua looks for a name that a function takes from the one around it among
+// all that were taken from there before, each time the script runs.
+var applyScript = newScript(boardLua, "return (function()\n", memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, keysLua, changeLua, postLua, claimLua, runLua, "end)()\n")
 
 // opReconcile is an op of the script alone: it puts into our records what other
 // programs did to a job.
@@ -105,9 +108,14 @@ const (
 	pastSize    = 2 + 4*8 + 16 + 32
 )
 
-// constants is the head of each script.
-func constants() string {
-	numbers := map[string]int{
+// constants are the names in capitals that come from here, and what stands in their place.
+func constants() map[string]string {
+	values := map[string]string{
+		"META": luaText(metaFormat), "CLAIM": luaText(claimFormat), "PAST": luaText(pastFormat), "FINAL": luaText(finalFormat),
+		"STAMP": luaText(stampFormat), "GRANT": luaText(grantFormat),
+		"NO_MEMORY": luaText(noMemory), "HOLDER": luaText(holder), "NONE": luaText(strings.Repeat("\x00", 16)),
+	}
+	for name, n := range map[string]int{
 		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),
 		"RELEASE": int(driver.Release), "REMOVE": int(driver.Remove), "SET_ASIDE": int(driver.Trash),
 		"RESTORE": int(driver.Restore), "PURGE": int(driver.Purge), "SETTLE": opReconcile, "VERDICT": opVerdict,
@@ -121,26 +129,44 @@ func constants() string {
 		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "EXTENDED": int(job.Extended),
 		"LEASE_TOLERANCE": int(leaseTolerance / time.Microsecond), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,
 		"GROWTH": MaxFullGrowth, "FULL_DOCUMENT": MaxFullDocument,
+	} {
+		values[name] = strconv.Itoa(n)
 	}
-	var names []string
-	for name := range numbers {
-		names = append(names, name)
-	}
-	sort.Strings(names)
+	return values
+}
+
+// luaWord is a comment, a text or a name, which is another table's if a dot is before it.
+var luaWord = regexp.MustCompile(`--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|\.?[A-Za-z_]\w*`)
+
+// inlined puts the constants where their names are: they need no room among the local names,
+// of which a function has 200, and no function has to take them from the one around it.
+func inlined(text string) string {
+	values := constants()
+	return luaWord.ReplaceAllStringFunc(text, func(word string) string {
+		if value, ok := values[word]; ok {
+			return value
+		}
+		return word
+	})
+}
+
+// luaText is a text as Lua writes it.
+func luaText(s string) string {
 	var b strings.Builder
-	for _, name := range names {
-		b.WriteString("local " + name + " = " + strconv.Itoa(numbers[name]) + "\n")
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, `\%03d`, c)
 	}
-	fmt.Fprintf(&b, "local META, CLAIM, PAST, FINAL, STAMP, GRANT = %q, %q, %q, %q, %q, %q\n",
-		metaFormat, claimFormat, pastFormat, finalFormat, stampFormat, grantFormat)
-	// A script has room for 200 local names: what is of groups is in one.
+	return "'" + b.String() + "'"
+}
+
+// groups is the head of each script: what is of groups.
+func groups() string {
+	var b strings.Builder
 	fmt.Fprintf(&b, "local group_ = {TALLY = %d, EARLY = %d, CLOSED = %d, ENDED = {[%d] = 'x', [%d] = 'f'}}\n",
 		driver.Tally, early, transition.Closed, job.Canceled, job.Failed)
 	fmt.Fprintf(&b, "group_.HELD, group_.UNAVAILABLE = %d, %d\n", opHeld, job.Unavailable)
 	fmt.Fprintf(&b, "group_.FROZEN, group_.RECEIVING = %q, %q\n", transition.Frozen, transition.Receiving)
 	fmt.Fprintf(&b, "group_.REIGN, group_.ENDEDMOVE = %q, %q\n", transition.OtherReign, transition.MoveEnded)
-	fmt.Fprintf(&b, "local NO_MEMORY = %q\n", noMemory)
-	fmt.Fprintf(&b, "local HOLDER, NONE = %q, string.rep('\\000', 16)\n", holder)
 	return b.String()
 }
 
