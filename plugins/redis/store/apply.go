@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -155,7 +156,28 @@ func (b *board) readReply(st *opening, reply []any, n int) ([]string, scene, err
 	}
 	answers := make([]string, n)
 	for i := range list {
-		answers[i], _ = list[i].(string)
+		answers[i] = answerText(list[i])
 	}
 	return answers, scene{now: time.UnixMicro(at), generation: st.generation, window: st.spec.Window}, nil
+}
+
+// answerText puts an answer together, which is a text or a list of pieces.
+func answerText(reply any) string {
+	pieces, ok := reply.([]any)
+	if !ok {
+		text, _ := reply.(string)
+		return text
+	}
+	size := 0
+	for _, piece := range pieces {
+		text, _ := piece.(string)
+		size += len(text)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, piece := range pieces {
+		text, _ := piece.(string)
+		b.WriteString(text)
+	}
+	return b.String()
 }

@@ -112,7 +112,7 @@ const (
 func constants() map[string]string {
 	values := map[string]string{
 		"META": luaText(metaFormat), "CLAIM": luaText(claimFormat), "PAST": luaText(pastFormat), "FINAL": luaText(finalFormat),
-		"STAMP": luaText(stampFormat), "GRANT": luaText(grantFormat),
+		"CLAIMED": luaText(metaFormat + strings.TrimPrefix(claimFormat, ">")), "STAMP": luaText(stampFormat), "GRANT": luaText(grantFormat),
 		"NO_MEMORY": luaText(noMemory), "HOLDER": luaText(holder), "NONE": luaText(strings.Repeat("\x00", 16)),
 	}
 	for name, n := range map[string]int{

@@ -1,4 +1,5 @@
--- Answers, in the format that answer.go reads.
+-- Answers, in the format that answer.go reads. One is a text, or a list of pieces that Go
+-- puts together: Lua goes through every byte of each text that it makes.
 
 -- failure is what a pcall caught, as text: an error of Redis has its code first,
 -- which versions before 7 put behind the script's name.
@@ -22,26 +23,34 @@ local function result(kind, repeated, p, version, at, notbefore, left, lease, me
     .. (tail or TAIL)
 end
 
--- standing is a job on the board or in the trash. posting is given where it is
--- known.
-local function standing(j, parts, posting)
-  posting = posting or call('HGET', j.trashed and TRASH or LISTINGS, j.id) or ''
+local NOTHING = '\000\000\000\000' -- the length of what is not there
+local NO_KEYS = string.rep(NOTHING, 4) -- no owner or time, no past, no final record, none attached
+
+-- standing adds a job on the board or in the trash to the pieces of an answer. posting is
+-- given where it is known.
+local function standing(out, j, parts, posting)
+  posting = posting or j.posting or call('HGET', j.trashed and TRASH or LISTINGS, j.id) or ''
   local key, lm, left = '', '', -2
   if not j.trashed then
     key, lm = j.key or '', j.lm or ''
-    left = j.key and lasts(j.id) or -2
+    left = j.key and (j.left or lasts(j.id)) or -2
   end
-  local attached = ''
-  if band(parts, 2) ~= 0 and j.attached then
-    local all = call('HGETALL', akey(j.id))
-    local list = {pack('>I4', #all / 2)}
-    for n = 1, #all, 2 do list[#list + 1] = pack('>I2c0I4c0', #all[n], all[n], #all[n + 1], all[n + 1]) end
-    attached = table.concat(list)
-  else
-    attached = pack('>I4', 0)
+  local n = #out
+  out[n + 1], out[n + 2] = pack('>BBi8I4', 1, j.trashed and TRASHED or OPEN, left, #posting), posting
+  out[n + 3], out[n + 4] = pack('>I4', #j.meta), j.meta
+  if band(parts, 2) == 0 or not j.attached then
+    out[n + 5] = #key + #lm == 0 and NO_KEYS or pack('>I2c0I2c0I4I4I4', #key, key, #lm, lm, 0, 0, 0)
+    return
   end
-  return pack('>BBi8I4c0I4c0I2c0I2c0I4I4', 1, j.trashed and TRASHED or OPEN, left, #posting, posting, #j.meta, j.meta,
-    #key, key, #lm, lm, 0, 0) .. attached
+  local all = call('HGETALL', akey(j.id))
+  out[n + 5] = pack('>I2c0I2c0I4I4I4', #key, key, #lm, lm, 0, 0, #all / 2)
+  for k = 1, #all, 2 do out[#out + 1] = pack('>I2c0I4c0', #all[k], all[k], #all[k + 1], all[k + 1]) end
+end
+
+local function standingText(j)
+  local out = {}
+  standing(out, j, 0)
+  return table.concat(out)
 end
 
 -- How many bytes of records may still be shown with refusals, so that a batch of
@@ -55,7 +64,7 @@ end
 -- found is whatever is known of a job, or a zero byte. j is the job if it stands.
 local function found(id, j)
   if room < 0 then return '\000' end
-  if j then return shortened(standing(j, 0)) end
+  if j then return shortened(standingText(j)) end
   local e, raw = endedOf(id)
   if not e or not visible(e) then return '\000' end
   local final = finals > 0 and call('HGET', FINALS, id) or ''

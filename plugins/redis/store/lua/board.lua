@@ -81,36 +81,45 @@ do
     return '\199' .. string.char(#written + 1) .. '\001\135' .. written
   end
 
-  local moment
+  local moment, before -- of now, and what is before a nonce
   function datetime(nonce)
-    if not moment then moment = fields(seconds, tonumber(time[2])) end
-    if nonce then
-      return '\199' .. string.char(#moment + 25) .. '\001\136' .. moment .. '\165nonce\196\016' .. nonce
+    if not moment then
+      local written = fields(seconds, tonumber(time[2]))
+      moment = '\199' .. string.char(#written + 1) .. '\001\135' .. written
+      before = '\199' .. string.char(#written + 25) .. '\001\136' .. written .. '\165nonce\196\016'
     end
-    return '\199' .. string.char(#moment + 1) .. '\001\135' .. moment
+    return nonce and before .. nonce or moment
   end
 end
 -- end datetime
 
--- What watchers are told, in order.
-local events = {}
+-- What watchers are told, in order and in pieces, which are put together once: Lua goes
+-- through every byte of each text that it makes.
+local events, told = {}, 0
 local function emit(event, state, outcome, id, reason, owner, meta, posting)
   local size = 67 + #reason + #owner + #meta + #posting -- of what follows
-  events[#events + 1] = pack('>I4BBBc36I8I8I2c0I2c0I4c0I4c0', size, event, state, outcome, id, position, now,
-    #reason, reason, #owner, owner, #meta, meta, #posting, posting)
+  events[told + 1] = pack('>I4BBBc36I8I8I2c0I2c0I4', size, event, state, outcome, id, position, now,
+    #reason, reason, #owner, owner, #meta)
+  if #posting == 0 then
+    events[told + 2], events[told + 3] = meta, '\000\000\000\000'
+    told = told + 3
+  else
+    events[told + 2], events[told + 3], events[told + 4] = meta, pack('>I4', #posting), posting
+    told = told + 4
+  end
 end
 
 -- sound fails unless keys that an op is about to write have their types, or are
 -- not there: command is a cheap one that reads such a type. What an op has read
 -- in any case needs no further look.
 local looked = {}
-local function sound(command, ...)
-  for _, key in ipairs({...}) do
-    if not looked[key] then
-      call(command, key)
-      looked[key] = true
-    end
+local sound
+function sound(command, key, other)
+  if not looked[key] then
+    call(command, key)
+    looked[key] = true
   end
+  if other then sound(command, other) end
 end
 
 -- These are written at the end, when no op can be refused any more.

@@ -44,9 +44,16 @@ local function byToken(o)
 end
 
 local function stampKey(o)
-  if o.kind == EXTEND then return nil end
-  if byToken(o) then return o.id .. sub(o.token, 17) end
-  if o.request ~= NONE then return o.id .. o.request end
+  if o.stamp == nil then
+    if o.kind == EXTEND then
+      o.stamp = false
+    elseif byToken(o) then
+      o.stamp = o.id .. sub(o.token, 17)
+    else
+      o.stamp = o.request ~= NONE and o.id .. o.request
+    end
+  end
+  return o.stamp
 end
 
 local function repeated(o)
@@ -152,10 +159,10 @@ change_[REMOVE] = function(o, j)
     end
   end
   local token = (o.must == HELD_BY_TOKEN or o.must == LAPSED) and o.token
-  local e = finish(j, o.event, o.reason, owner, o.outcome, token, o.keep, o.at)
+  local version = finish(j, o.event, o.reason, owner, o.outcome, token, o.keep, o.at)
   call('DEL', okey(j.id), mkey(j.id))
   call('HDEL', LISTINGS, j.id)
-  return done(o, e.version, 0, true)
+  return done(o, version, 0, true)
 end
 
 change_[SET_ASIDE] = function(o, j)

@@ -1,6 +1,6 @@
 -- take claims one candidate, and returns the job, or why not: kind, message, job.
 local function take(o, c)
-  local j = reconcile(c.id)
+  local j = reconcile(c.id, o.parts ~= 0)
   if not j or j.trashed then return NOT_FOUND, 'there is no such job on the board', j end
   if j.live and sub(j.token, 17) == c.nonce then return nil, nil, j end -- by an earlier try of this op
   if j.live or j.foreign then return ALREADY_CLAIMED, 'somebody holds the job', j end
@@ -29,6 +29,7 @@ local function take(o, c)
   else
     call('SET', okey(j.id), o.owner)
   end
+  j.left = j.lease > 0 and j.lease or -1
   j.key, j.lm = o.owner, datetime(c.nonce)
   call('SET', mkey(j.id), j.lm)
   change(j, o.event, o.reason, o.owner)
@@ -62,7 +63,7 @@ local function answerAgain(o, raw)
     else
       local id = sub(one, 1, 36)
       local known, j = pcall(reconcile, id)
-      out[#out + 1] = not known and '\000' or j and standing(j, o.parts) or found(id)
+      if known and j then standing(out, j, o.parts) else out[#out + 1] = known and found(id) or '\000' end
     end
   end
   return result(0, 1, p, 0, at, 0, 0, 0, '', '', '\000' .. table.concat(out) .. pack('>I2', 0))
@@ -94,7 +95,7 @@ local function claim(o)
     if again then return again end
   end
   if o.remember then sound('HLEN', STAMPS) end
-  local claims, shapes, passed = {}, {}, {}
+  local out, claims, passed = {'', ''}, {}, {} -- the first pieces are known at the end
   for _, c in ipairs(o.candidates) do
     if #claims == o.count then break end
     -- One that fails must not hide those that were claimed before it. What is
@@ -118,10 +119,12 @@ local function claim(o)
       if not j.granted then lease = math.max(lasts(j.id), 0) end
       local one = grant(j.id, j.token, lease, j.version, j.position, j.since)
       claims[#claims + 1] = one
-      shapes[#shapes + 1] = one .. (o.parts == 0 and '\000' or standing(j, o.parts))
+      out[#out + 1] = one
+      if o.parts == 0 then out[#out + 1] = '\000' else standing(out, j, o.parts) end
     end
   end
   if o.remember and #claims > 0 then rememberAnswer(o, claims) end
-  return result(0, 0, position, 0, now, 0, 0, 0, '', '',
-    '\000' .. pack('>I2', #claims) .. table.concat(shapes) .. pack('>I2', #passed) .. table.concat(passed))
+  out[1], out[2] = result(0, 0, position, 0, now, 0, 0, 0, '', '', ''), pack('>BI2', 0, #claims)
+  out[#out + 1] = pack('>I2', #passed) .. table.concat(passed)
+  return out
 end

@@ -13,15 +13,21 @@ local function lasts(id)
   return left == 0 and 1 or left
 end
 
-local function parse(j, raw)
-  local _, flags, at
-  _, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest, j.status, j.limits, at = get(META, raw)
-  j.held, j.trashed = band(flags, 4) ~= 0, band(flags, 8) ~= 0
-  j.attached, j.unread = band(flags, 32) ~= 0, band(flags, 128) ~= 0
+-- parse reads a meta. All names that a job may have are given at once, so that its table
+-- need not grow.
+local function parse(id, raw)
+  local _, flags, version, position_, modified, notbefore, ended, digest, status, limits, at = get(META, raw)
+  local claim, foreign, noexpiry, token, since, deadline, by, extra
   if band(flags, 3) ~= 0 then
-    j.claim, j.foreign, j.noexpiry = band(flags, 1) ~= 0, band(flags, 2) ~= 0, band(flags, 16) ~= 0
-    j.token, j.since, j.deadline, j.by, j.extra = get(CLAIM, raw, at)
+    claim, foreign, noexpiry = band(flags, 1) ~= 0, band(flags, 2) ~= 0, band(flags, 16) ~= 0
+    token, since, deadline, by, extra = get(CLAIM, raw, at)
   end
+  return {
+    id = id, meta = raw, version = version, position = position_, modified = modified, notbefore = notbefore, ended = ended,
+    digest = digest, status = status, limits = limits, held = band(flags, 4) ~= 0, trashed = band(flags, 8) ~= 0,
+    attached = band(flags, 32) ~= 0, unread = band(flags, 128) ~= 0, claim = claim, foreign = foreign, noexpiry = noexpiry,
+    token = token, since = since, deadline = deadline, by = by, extra = extra, key = nil, lm = nil, posting = nil, left = nil, live = nil,
+  }
 end
 
 -- save writes the meta and returns it.
@@ -29,10 +35,13 @@ local function save(j)
   local flags = (j.claim and 1 or 0) + (j.foreign and 2 or 0) + (j.held and 4 or 0) + (j.trashed and 8 or 0)
     + (j.noexpiry and 16 or 0) + (j.attached and 32 or 0) + (j.notbefore > 0 and 64 or 0)
     + (j.unread and 128 or 0)
-  local raw = pack(META, 1, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest,
-    #j.status, j.status, #j.limits, j.limits)
+  local raw
   if j.claim or j.foreign then
-    raw = raw .. pack(CLAIM, j.token, j.since, j.deadline, #j.by, j.by, #j.extra, j.extra)
+    raw = pack(CLAIMED, 1, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest, #j.status, j.status,
+      #j.limits, j.limits, j.token, j.since, j.deadline, #j.by, j.by, #j.extra, j.extra)
+  else
+    raw = pack(META, 1, flags, j.version, j.position, j.modified, j.notbefore, j.ended, j.digest, #j.status, j.status,
+      #j.limits, j.limits)
   end
   call('HSET', JOBS, j.id, raw)
   j.meta = raw

@@ -39,6 +39,7 @@ end
 -- full returns the key of the first limit that would be exceeded, or nil. freed
 -- is what is counted now and will not be.
 local function full(list, freed)
+  if #list == 0 then return nil end
   local sum, less = {}, {}
   local at = 1
   while at <= #freed do

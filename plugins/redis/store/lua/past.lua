@@ -158,23 +158,21 @@ local function finish(j, event, reason, owner, outcome, token, keep, at)
   end
   unclaim(j)
   position = position + 1
-  local e = {
-    flags = 1 + (keep and 2 or 0), outcome = outcome, version = j.version + 1, position = position, at = at or now,
-    till = keep and now + keep.keep or 0, digest = j.digest, token = token or NONE .. NONE,
-  }
+  local flags, till, version = keep and 3 or 1, keep and now + keep.keep or 0, j.version + 1
   if keep then
     local posting = band(keep.flags, 1) ~= 0 and call('HGET', LISTINGS, j.id) or ''
     local size = #keep.data + #j.status + #posting + keep.size
     finals, bytes = finals + 1, bytes + size
     call('HSET', FINALS, j.id, pack(FINAL, size, keep.flags, #j.status, j.status, #keep.data, keep.data, #posting, posting))
     call('ZADD', FINALSBY, num(position), j.id)
-    call('ZADD', FINALSDUE, num(e.till), j.id)
+    call('ZADD', FINALSDUE, num(till), j.id)
   end
   if j.attached and not (keep and band(keep.flags, 2) ~= 0) then call('DEL', akey(j.id)) end
-  local raw = saveEnded(j.id, e)
+  local raw = pack(PAST, flags, outcome, version, position, at or now, till, j.digest, token or NONE .. NONE)
+  call('HSET', ENDED, j.id, raw)
   endedby[#endedby + 1] = num(position)
   endedby[#endedby + 1] = j.id
   call('HDEL', JOBS, j.id)
   emit(event, COMPLETE, outcome, j.id, reason, owner, raw, '')
-  return e
+  return version
 end

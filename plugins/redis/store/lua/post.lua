@@ -36,7 +36,7 @@ end
 function change_.imported(o, j)
   local r = change_[o.after.kind](o.after, j)
   local p, version, at = get('>I8I8I8', r, 3)
-  local stands = o.after.kind ~= REMOVE and standing(j, 0) or found(o.id)
+  local stands = o.after.kind ~= REMOVE and standingText(j) or found(o.id)
   return result(0, 0, p, version, at, o.after.kind ~= REMOVE and notBefore(o, j) or 0, 0, 0, '', '', stands .. pack('>I2I2', 0, 0))
 end
 
@@ -88,13 +88,16 @@ local function post(o)
   raise(j.limits, 1)
   if o.emptied ~= '' then counts[o.emptied] = countAt(o.emptied) + group_.CLOSED end
   key_.take(o)
-  local sequence, begins = cmsgpack.pack(number), o.head .. (o.created and datetimeOf(o.created) or datetime())
-  call('HSET', LISTINGS, o.id, begins .. o.tail .. sequence)
+  local sequence, created = cmsgpack.pack(number), o.created and datetimeOf(o.created) or datetime()
+  call('HSET', LISTINGS, o.id, o.head .. created .. o.tail .. sequence)
   open, posts = open + 1, posts + 1
   write(o, j)
   hold(j)
-  local bare = begins .. o.bare .. sequence
+  local bare = o.head .. created .. o.bare .. sequence
   change(j, o.event, o.reason, '', bare)
   if o.after then return change_.imported(o, j) end
-  return result(0, 0, position, j.version, now, notBefore(o, j), 0, 0, '', '', standing(j, 0, bare) .. pack('>I2I2', 0, 0))
+  local out = {result(0, 0, position, j.version, now, notBefore(o, j), 0, 0, '', '', '')}
+  standing(out, j, 0, bare)
+  out[#out + 1] = NOTHING -- no claims, none passed over
+  return out
 end

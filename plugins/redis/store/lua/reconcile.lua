@@ -85,12 +85,18 @@ local function claims(j)
   return why
 end
 
-local function reconcile(id)
+-- It reads the posting as well if that will be shown.
+local function reconcile(id, shows)
   local raw = call('HGET', JOBS, id)
-  local j, new = fresh(id), not raw
-  if raw and not pcall(parse, j, raw) then error({err = 'CORRUPT what boardd keeps of the job cannot be read'}) end
-  j.meta = raw
-  if call('HEXISTS', LISTINGS, id) == 0 then return gone(j, new) end
+  local known, j, new = true, nil, not raw
+  if raw then known, j = pcall(parse, id, raw) else j = fresh(id) end
+  if not known then error({err = 'CORRUPT what boardd keeps of the job cannot be read'}) end
+  if shows then
+    j.posting = call('HGET', LISTINGS, id) or nil
+    if not j.posting then return gone(j, new) end
+  elseif call('HEXISTS', LISTINGS, id) == 0 then
+    return gone(j, new)
+  end
   local keys = call('MGET', okey(id), mkey(id))
   j.key, j.lm = keys[1], keys[2]
   local why, posting

@@ -1,8 +1,12 @@
 -- The ops as they come, see op.go, and the end of the script.
 
+local EMPTY = {} -- a list that nobody adds to
+
 local function limitsAt(raw, at)
-  local list, n = {}, nil
+  local n
   n, at = get('>I2', raw, at)
+  if n == 0 then return EMPTY, at end
+  local list = {}
   for _ = 1, n do
     list[#list + 1], list[#list + 2], list[#list + 3], at = get('>I2c0i8i8', raw, at)
   end
@@ -14,18 +18,21 @@ local function readClaim(o, raw, at)
   o.count, o.lease, o.parts, remember_, more, n, at = get('>I2I8BBBI2', raw, at)
   o.remember, o.more, o.candidates = remember_ == 1, more == 1, {}
   for _ = 1, n do
-    local c, has = {}, nil
-    c.id, c.nonce, c.version, c.most, has, c.status, at = get('>c36c16I8I8BI4c0', raw, at)
-    if has == 0 then c.status = nil end
-    c.limits, at = limitsAt(raw, at)
-    c.rates, at = limitsAt(raw, at)
-    o.candidates[#o.candidates + 1] = c
+    local id, nonce, version, most, has, status, limits, rates
+    id, nonce, version, most, has, status, at = get('>c36c16I8I8BI4c0', raw, at)
+    limits, at = limitsAt(raw, at)
+    rates, at = limitsAt(raw, at)
+    o.candidates[#o.candidates + 1] = {
+      id = id, nonce = nonce, version = version, most = most, status = has == 1 and status or nil, limits = limits, rates = rates,
+    }
   end
 end
 
 local function readKeys(o, raw, at)
   local n
   n, at = get('>B', raw, at)
+  o.keys = EMPTY
+  if n == 0 then return at end
   o.keys = {}
   for _ = 1, n do
     local k = {}
@@ -64,10 +71,12 @@ end
 
 local read
 function read(raw)
-  local o, at, has, n = {outcome = 0, attach = {}}, nil, nil, nil
-  o.kind, o.id, o.request, o.must, o.version, o.event, o.hold, o.holdtime, has, n, o.token, o.owner, o.reason, o.status, at =
+  local kind, id, request, must, version, event, hold_, holdtime, has, n, token, owner, reason, status, at =
     get('>Bc36c16BI8BBI8BI2I2c0I2c0I2c0I4c0', raw)
-  if has == 0 then o.status = nil end
+  local o = {
+    kind = kind, id = id, request = request, must = must, version = version, event = event, hold = hold_, holdtime = holdtime,
+    token = token, owner = owner, reason = reason, status = has == 1 and status or nil, outcome = 0, attach = n > 0 and {} or EMPTY,
+  }
   for _ = 1, n do
     local name, delete, data
     name, delete, data, at = get('>Bc0BI4c0', raw, at)
@@ -140,9 +149,9 @@ if position >= first or before[4] ~= finals or before[1] ~= epoch then
   call('HSET', HEAD, 'position', num(position), 'epoch', num(epoch), 'claimed', num(claimed), 'open', num(open),
     'finals', num(finals), 'bytes', num(bytes), 'posts', num(posts))
 end
-if #events > 0 then
+if told > 0 then
   call('XADD', EVENTS, 'MINID', '~', num(math.max(position - maxevents, 0)), num(position) .. '-0',
     'f', num(first), 'e', table.concat(events))
   call('PUBLISH', CHANNEL, num(position))
 end
-return {'DONE', generation, position, now, #events, results}
+return {'DONE', generation, position, now, told, results}
