@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ func newScript(parts ...string) *script {
 // What follows the board is a function within the script's, which has the board's names once
 // and hands them on: Lua looks for a name that a function takes from the one around it among
 // all that were taken from there before, each time the script runs.
-var applyScript = newScript(boardLua, "return (function()\n", memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, keysLua, changeLua, postLua, claimLua, runLua, "end)()\n")
+var applyScript = newScript(boardLua, "return (function()\n", memoryLua, limitsLua, jobLua, pastLua, reconcileLua, answerLua, keysLua, changeLua, postLua, usualLua, claimLua, runLua, "end)()\n")
 
 // opReconcile is an op of the script alone: it puts into our records what other
 // programs did to a job.
@@ -132,6 +133,7 @@ func constants() map[string]string {
 	} {
 		values[name] = strconv.Itoa(n)
 	}
+	maps.Copy(values, usual())
 	return values
 }
 

@@ -1,5 +1,8 @@
--- take claims one candidate, and returns the job, or why not: kind, message, job.
-local function take(o, c)
+-- take claims one candidate, and returns the job, or why not: kind, message, job. One that
+-- nobody has is in the answer at once, and its grant is what is returned.
+local function take(o, c, out)
+  local one = usual_.free(o, c, out)
+  if one then return nil, one end
   local j = reconcile(c.id, o.parts ~= 0)
   if not j or j.trashed then return NOT_FOUND, 'there is no such job on the board', j end
   if j.live and sub(j.token, 17) == c.nonce then return nil, nil, j end -- by an earlier try of this op
@@ -100,7 +103,7 @@ local function claim(o)
     if #claims == o.count then break end
     -- One that fails must not hide those that were claimed before it. What is
     -- not about this job would meet the next one, too.
-    local ok, kind, message, j = pcall(take, o, c)
+    local ok, kind, message, j = pcall(take, o, c, out)
     if not ok then
       kind, message, j = CORRUPT, failure(kind), nil
       if not aboutKeys(message) then
@@ -114,6 +117,8 @@ local function claim(o)
       local owner = kind == ALREADY_CLAIMED and j.by or ''
       local seen, shape = pcall(found, c.id, j)
       passed[#passed + 1] = pack('>c36BI2c0I2c0', c.id, kind, #owner, owner, #message, message) .. (seen and shape or '\000')
+    elseif message then
+      claims[#claims + 1] = message
     else
       local lease = j.lease
       if not j.granted then lease = math.max(lasts(j.id), 0) end

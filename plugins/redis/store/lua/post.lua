@@ -40,6 +40,16 @@ function change_.imported(o, j)
   return result(0, 0, p, version, at, o.after.kind ~= REMOVE and notBefore(o, j) or 0, 0, 0, '', '', stands .. pack('>I2I2', 0, 0))
 end
 
+-- number returns the number of a post. It fails where another program wrote none.
+function change_.number()
+  local number = redis.pcall('INCRBY', SEQUENCE, 1)
+  if type(number) == 'table' then
+    local text = failure(number)
+    error({err = (string.find(text, '^ERR ') and 'CORRUPT the sequence: ' or '') .. text})
+  end
+  return number
+end
+
 -- post puts a job on the board: the posting is head, the time, tail, and the
 -- sequence number, which only the store knows.
 local function post(o)
@@ -77,12 +87,7 @@ local function post(o)
   j = fresh(o.id)
   j.digest, j.limits = o.digest, counted(o.limits)
   countable(j.limits)
-  -- The first write, which fails where another program wrote no number.
-  local number = redis.pcall('INCRBY', SEQUENCE, 1)
-  if type(number) == 'table' then
-    local text = failure(number)
-    error({err = (string.find(text, '^ERR ') and 'CORRUPT the sequence: ' or '') .. text})
-  end
+  local number = change_.number() -- the first write
   if other then apply(o.replaces) end -- nothing refuses it now; what fails does so before it writes
   if e then wipe(o.id) end
   raise(j.limits, 1)

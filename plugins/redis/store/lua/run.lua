@@ -108,6 +108,9 @@ function group_.refuses(o)
 end
 
 local function run(raw)
+  local quick = group_.passage == '' and usual_[byte(raw)]
+  local answer = quick and quick(raw)
+  if answer then return answer end
   local o = read(raw)
   if o.kind ~= SETTLE and o.kind ~= VERDICT then
     local why, text = group_.refuses(o)
