@@ -207,6 +207,25 @@ func redisCost(b *testing.B, server *testserver.Redis, d driver.Driver, board st
 	return (redisSeconds(b, server) - before) / done
 }
 
+// BenchmarkLife says what a job's life (post, claim and consume) costs Redis in calls for so
+// many jobs: the median of the turns.
+func BenchmarkLife(b *testing.B) {
+	for _, batch := range []int{1, 32} {
+		b.Run("batch="+strconv.Itoa(batch), func(b *testing.B) {
+			server := testserver.StartRedis(b, testserver.RedisOptions{})
+			d := openStore(b, server)
+			openBoard(b, d, "b")
+			redisCost(b, server, d, "b", batch) // it is warm then
+			var lives []float64
+			for b.Loop() {
+				lives = append(lives, 3*redisCost(b, server, d, "b", batch))
+			}
+			b.ReportMetric(median(lives)*1e6, "redis-us/life")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 // BenchmarkNotifications compares what a transition costs Redis with keyspace notifications
 // on and off, on a board that other programs write to as well and that is followed by a
 // watcher: both take turns, and the ratio is the median of all rounds.
