@@ -228,7 +228,7 @@ class Line(object):
 
     def _note(self, data, pair):
         head = data.split(b'\r\n', 1)[0]
-        if not head.startswith(b'POST '):
+        if not head.startswith((b'POST ', b'GET ')):
             return
         with self._lock:
             self.calls.append(head.split(b' ')[1].rsplit(b'/', 1)[1].decode())
