@@ -8,6 +8,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { Board } from "./board.js";
 import { backoff, now, sleep } from "./clock.js";
 import { BoarddError, failureOf, type Failure } from "./error.js";
+import { Ear } from "./silent.js";
 
 /** Where a boardd listens that was told nothing else. */
 export const defaultAddr = "http://127.0.0.1:7422";
@@ -48,6 +49,7 @@ export interface Answer<T> {
 /** A Client calls a server with one token. Nothing is connected to before the first call. */
 export class Client {
   private readonly transports: Transport[];
+  private readonly ears: Ear[]; // of each of the transports; none: there is only one
   private readonly agent: { plain: http.Agent; tls: https.Agent };
   private readonly tokenFile: string | undefined;
   private readonly callTimeoutMs: number;
@@ -66,6 +68,7 @@ export class Client {
     this.agent = { plain: new http.Agent({ keepAlive: true }), tls: new https.Agent({ keepAlive: true, ...options.tls }) };
     const addrs = (options.addr ?? (env["BOARDD_ADDR"] || defaultAddr)).split(",").map((addr) => addr.trim());
     this.transports = addrs.map((addr) => this.transportTo(addr));
+    this.ears = addrs.length < 2 ? [] : addrs.map((addr, at) => new Ear((signal) => this.probe(addr, signal), () => this.leave(at)));
   }
 
   private transportTo(addr: string): Transport {
@@ -105,11 +108,14 @@ export class Client {
       let failure: Failure;
       try {
         options.signal?.throwIfAborted();
-        const answer = await this.transport(at).unary(method, options.signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request);
+        const answer = await this.heard(at, waitMs > 0, options.signal, (signal) => this.transport(at).unary(method, signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request));
         return { message: answer.message, unsure, tries };
       } catch (reason) {
         failure = failureOf(method.name, reason);
-        if (options.signal?.aborted) throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
+        if (options.signal?.aborted) {
+          if (timeIsOver(options.signal)) this.leave(at);
+          throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
+        }
       }
       unsure ||= changes && failure.sent && !failure.answered;
       const { error } = failure;
@@ -117,7 +123,7 @@ export class Client {
         reloaded = true;
         if (this.reload()) continue;
       }
-      if (!failure.answered && this.at === at) this.at = (at + 1) % this.transports.length;
+      if (!failure.answered || error.kind === "UNAVAILABLE") this.leave(at);
       const another = tries % this.transports.length !== 0;
       const pause = another ? 0 : Math.max(failure.pauseMs, backoff(Math.floor(tries / this.transports.length) - 1, 50, 2000));
       const again = ["UNAVAILABLE", "INTERRUPTED", "OUTCOME_UNKNOWN"].includes(error.kind);
@@ -130,15 +136,39 @@ export class Client {
   async *stream<I extends DescMessage, O extends DescMessage>(method: DescMethodServerStreaming<I, O>, request: MessageInitShape<I>, signal?: AbortSignal): AsyncGenerator<MessageShape<O>, void, undefined> {
     const at = this.at;
     try {
-      const answer = await this.transport(at).stream(method, signal, undefined, this.headers(), once(request));
+      const answer = await this.heard(at, false, signal, (signal) => this.transport(at).stream(method, signal, undefined, this.headers(), once(request)));
       yield* answer.message;
     } catch (reason) {
       const { error, answered } = failureOf(method.name, reason);
       if (signal?.aborted) throw gaveUp(method.name, false, signal.reason);
       if (error.kind === "UNAUTHENTICATED" && this.reload()) throw new BoarddError("UNAVAILABLE", method.name, "the token's file has another token now", { cause: error });
-      if (!answered && this.at === at) this.at = (at + 1) % this.transports.length;
+      if (!answered || error.kind === "UNAVAILABLE") this.leave(at);
       throw error;
     }
+  }
+
+  /** Makes a request, and has it fail when its server turns out to be silent. */
+  private heard<T>(at: number, waits: boolean, signal: AbortSignal | undefined, request: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+    const ear = this.ears[at];
+    return ear === undefined ? request(signal) : ear.listen(waits, signal, request);
+  }
+
+  /** Asks a server for a sign of life: whatever it says, it says something. */
+  private probe(addr: string, signal: AbortSignal): Promise<void> {
+    const url = new URL("/healthz", addr);
+    const [get, agent] = url.protocol === "https:" ? [https.get, this.agent.tls] : [http.get, this.agent.plain];
+    return new Promise((resolve, reject) => {
+      const answered = (answer: http.IncomingMessage): void => {
+        answer.on("error", () => undefined).resume();
+        resolve();
+      };
+      get(url, { agent, signal }, answered).on("error", reject);
+    });
+  }
+
+  /** Goes on to the next address, unless somebody else did. */
+  private leave(at: number): void {
+    if (this.at === at) this.at = (at + 1) % this.transports.length;
   }
 
   private transport(at: number): Transport {
@@ -167,6 +197,10 @@ export class Client {
 
 async function* once<T>(value: T): AsyncGenerator<T> {
   yield value;
+}
+
+function timeIsOver(signal: AbortSignal): boolean {
+  return signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
 }
 
 function gaveUp(op: string, unsure: boolean, cause: unknown): BoarddError {

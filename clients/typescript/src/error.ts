@@ -1,5 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Code_Enum, ErrorSchema, type Error as ItemError } from "./gen/boardd/v1/boardd_pb.js";
+import { Silence } from "./silent.js";
 
 /** What sort of thing went wrong, in the words of docs/api.md. Programs look at this and at nothing else. */
 export type Kind = Exclude<keyof typeof Code_Enum, "OK">;
@@ -105,6 +106,9 @@ const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EA
 
 /** Says what an attempt's error means. */
 export function failureOf(op: string, reason: unknown): Failure {
+  if (reason instanceof Silence) {
+    return { error: new BoarddError("UNAVAILABLE", op, reason.message, { cause: reason }), answered: false, sent: true, pauseMs: 0 };
+  }
   if (!(reason instanceof ConnectError)) {
     return { error: new BoarddError("INTERNAL", op, String(reason), { changed: "unknown", cause: reason }), answered: false, sent: true, pauseMs: 0 };
   }
