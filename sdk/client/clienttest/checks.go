@@ -21,6 +21,7 @@ var checks = []check{
 	{"lost", lost},
 	{"timeout", timeout},
 	{"silent", silent},
+	{"elsewhere", elsewhere},
 	{"restarted", restarted},
 	{"stopped", stopped},
 	{"revoked", revoked},
@@ -192,6 +193,43 @@ func silent(ctx context.Context, s *stage) error {
 	}
 	s.line.silence(false)
 	return s.until(ctx, "consumed", []string{uuid}, consumed)
+}
+
+// givesUp is for how long a worker waits for a call that nobody answers and that nothing
+// else ends.
+const givesUp = 30 * time.Second
+
+// elsewhere: the server that is called keeps its connections and answers nothing, and
+// another address is known.
+func elsewhere(ctx context.Context, s *stage) error {
+	other, err := newLine(s.server.addr)
+	if err != nil {
+		return err
+	}
+	defer other.close()
+	s.known = append(s.known, other)
+	held, err := s.holding(ctx, adminToken, &client.NewJob{})
+	if err != nil {
+		return err
+	}
+	s.line.silence(true)
+	defer s.line.silence(false) // lets go of the calls that it holds
+	begun := time.Now()
+	uuids, err := s.post(ctx, "return", 3)
+	if err != nil {
+		return err
+	}
+	if err := s.until(ctx, "consumed", uuids, consumed); err != nil {
+		return err
+	}
+	if took := time.Since(begun); took >= givesUp {
+		return fmt.Errorf("jobs were consumed only after %v: a server that answers nothing is to be asked at /healthz after 10 s at the latest, "+
+			"and what was under way there to be made again at the next address when no answer came in 3 s", took.Round(time.Second))
+	}
+	if _, err := s.board.Cancel(ctx, true, held); err != nil {
+		return err
+	}
+	return s.worker.prints(ctx, "over "+held+" CANCEL")
 }
 
 // restarted: the server is killed while the worker works.

@@ -2,8 +2,9 @@
 // and by what it prints, while connections break, answers are lost and the server dies.
 //
 // The worker is a program. It finds its server in BOARDD_ADDR, BOARDD_TOKEN and
-// BOARDD_BOARD, has three handlers, and asks for no lease of its own. A handler prints
-// "begin UUID" when it starts, and goes by the name of its job:
+// BOARDD_BOARD, has three handlers, and asks for no lease of its own. BOARDD_ADDR may be
+// several addresses with commas between them. A handler prints "begin UUID" when it
+// starts, and goes by the name of its job:
 //
 //   - return: it returns
 //   - trash, retry, fail: it has the job set aside; given back with the attempt refunded;
@@ -22,6 +23,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,6 +110,7 @@ func Check(ctx context.Context, h Harness, report func(Finding)) error {
 type stage struct {
 	*server
 	line    *line
+	known   []*line // all that the worker is told of, the first one first
 	board   *client.Board
 	harness Harness
 	worker  *worker
@@ -125,12 +128,12 @@ func (h Harness) try(ctx context.Context, c check) error {
 	if err != nil {
 		return err
 	}
-	line, err := newLine(server.addr)
+	first, err := newLine(server.addr)
 	if err != nil {
 		return err
 	}
-	defer line.close()
-	stage := &stage{server: server, line: line, board: board, harness: h}
+	defer first.close()
+	stage := &stage{server: server, line: first, known: []*line{first}, board: board, harness: h}
 	defer stage.kill()
 	if err := c.try(ctx, stage); err != nil {
 		return fmt.Errorf("%w%s", err, stage.said())
@@ -140,7 +143,11 @@ func (h Harness) try(ctx context.Context, c check) error {
 
 // start starts the worker with a token.
 func (s *stage) start(token string) error {
-	w, err := startWorker(s.harness.Command, s.harness.Env, "http://"+s.line.addr, token, s.board.Name(), s.patience)
+	addrs := make([]string, len(s.known))
+	for i, l := range s.known {
+		addrs[i] = "http://" + l.addr
+	}
+	w, err := startWorker(s.harness.Command, s.harness.Env, strings.Join(addrs, ","), token, s.board.Name(), s.patience)
 	s.worker = w
 	return err
 }

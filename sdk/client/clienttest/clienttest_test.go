@@ -38,22 +38,26 @@ func TestGo(t *testing.T) {
 // TestWrong: a worker that is wrong is found.
 func TestWrong(t *testing.T) {
 	t.Parallel()
+	const short = 12 * time.Second
 	worker := testserver.Build(t, "./sdk/client/clienttest/testdata/worker")
 	for _, test := range []struct {
-		command []string
-		check   string
-		want    string
+		command  []string
+		check    string
+		want     string
+		patience time.Duration
 	}{
-		{[]string{worker, "deaf"}, "canceled", "did not print \"over"},
-		{[]string{worker, "deaf"}, "stopped", "did not print \"over"},
-		{[]string{worker, "twice"}, "unknown", "began 2 times"},
-		{[]string{"false"}, "lost", "ended with code 1"},
-		{[]string{"false"}, "endings", "return"},
-		{[]string{"no-such-program"}, "cut", "not found"},
+		{[]string{worker, "deaf"}, "canceled", "did not print \"over", short},
+		{[]string{worker, "deaf"}, "stopped", "did not print \"over", short},
+		{[]string{worker, "twice"}, "unknown", "began 2 times", short},
+		{[]string{worker, "alone"}, "elsewhere", "are not consumed", 0},
+		{[]string{worker, "patient"}, "elsewhere", "is to be asked at /healthz", 0},
+		{[]string{"false"}, "lost", "ended with code 1", short},
+		{[]string{"false"}, "endings", "return", short},
+		{[]string{"no-such-program"}, "cut", "not found", short},
 	} {
 		t.Run(strings.Join(append(test.command[len(test.command)-1:], test.check), " "), func(t *testing.T) {
 			t.Parallel()
-			problems := check(t, clienttest.Harness{Command: test.command, Only: []string{test.check}, Patience: 12 * time.Second})
+			problems := check(t, clienttest.Harness{Command: test.command, Only: []string{test.check}, Patience: test.patience})
 			if len(problems) != 1 || !strings.Contains(problems[test.check], test.want) {
 				t.Errorf("got %q, want %q", problems, test.want)
 			}

@@ -1,13 +1,16 @@
 // Command worker is Go's worker, to be judged by clienttest. It is wrong in one way with an
-// argument: with "deaf" its handlers do not hear that they are over, with "twice" they work twice.
+// argument: with "deaf" its handlers do not hear that they are over, with "twice" they work
+// twice, with "patient" it takes every server for alive, with "alone" it knows the first one only.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -62,8 +65,26 @@ func why(cause error) string {
 	}
 }
 
+// patient takes every server for alive.
+type patient struct{}
+
+// Do makes a request, and does not ask whether a server is alive.
+func (patient) Do(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/healthz" {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}
+	return http.DefaultClient.Do(r)
+}
+
 func main() {
-	c, err := client.New(client.Config{Addr: os.Getenv("BOARDD_ADDR"), Token: os.Getenv("BOARDD_TOKEN")})
+	config := client.Config{Addr: os.Getenv("BOARDD_ADDR"), Token: os.Getenv("BOARDD_TOKEN")}
+	if wrong("alone") {
+		config.Addr, _, _ = strings.Cut(config.Addr, ",")
+	}
+	if wrong("patient") {
+		config.HTTPClient = patient{}
+	}
+	c, err := client.New(config)
 	if err != nil {
 		panic(err)
 	}
