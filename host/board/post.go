@@ -202,7 +202,7 @@ func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index
 	result.Err = nil // of a try before
 	if r.Kind != job.NoKind {
 		if result.Err = itemError(op.Job, r); r.Kind == job.Precondition && op.Group != "" {
-			result.Err = &job.Error{Job: op.Job, Kind: job.NotEligible, Message: fmt.Sprintf("batch: %q is closed", op.Group)}
+			result.Err = &job.Error{Job: op.Job, Kind: job.NotEligible, Message: fmt.Sprintf("batch: %q is closed and takes no more jobs; want another name", op.Group)}
 		}
 		return news
 	}
