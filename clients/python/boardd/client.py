@@ -28,6 +28,11 @@ _AGAIN = frozenset(['UNAVAILABLE', 'INTERRUPTED', 'OUTCOME_UNKNOWN'])
 _DOUBTFUL = _AGAIN | frozenset(['INTERNAL', 'ABORTED', 'QUOTA_EXCEEDED'])
 
 
+# What to do about a token.
+_NO_TOKEN = '; give Client a token or a token_file, or set BOARDD_TOKEN or BOARDD_TOKEN_FILE'
+_OTHER_TOKEN = '; is it the right one in what Client was given, BOARDD_TOKEN or BOARDD_TOKEN_FILE?'
+
+
 class Answer(NamedTuple):
     """What came of a call."""
 
@@ -149,7 +154,7 @@ class Client:
             answer = None
         if status == 200 and isinstance(answer, dict):
             return answer, None
-        return {}, _failed(method, status, got, answer)
+        return {}, _failed(method, status, got, answer, _OTHER_TOKEN if self._token else _NO_TOKEN)
 
     def _read_token(self, path: str) -> str:
         with open(path, encoding='utf-8') as f:
@@ -167,7 +172,7 @@ class Client:
         return changed
 
 
-def _failed(method: str, status: int, headers: Any, answer: Any) -> _Failed:
+def _failed(method: str, status: int, headers: Any, answer: Any, advice: str) -> _Failed:
     try:
         pause = max(0.0, float(headers.get('Retry-After') or 0))
     except ValueError:
@@ -180,12 +185,16 @@ def _failed(method: str, status: int, headers: Any, answer: Any) -> _Failed:
         if said and said.get('code'):
             kind = said['code']
             changed = 'unknown' if kind in ('INTERRUPTED', 'INTERNAL') else ''
-            error = errors.BoarddError(kind, method, said.get('message') or answer.get('message') or '',
-                                       owner=said.get('owner') or None, field=said.get('field') or None, changed=changed)
+            message = said.get('message') or answer.get('message') or ''
+            error = errors.BoarddError(kind, method, _advised(kind, message, advice), owner=said.get('owner') or None, field=said.get('field') or None, changed=changed)
             return _Failed(error, True, True, pause)
     kind = errors.OF_CONNECT.get(answer['code'], 'INTERNAL')
-    error = errors.BoarddError(kind, method, answer.get('message') or '')
+    error = errors.BoarddError(kind, method, _advised(kind, answer.get('message') or '', advice))
     return _Failed(error, kind not in _DOUBTFUL, True, pause)
+
+
+def _advised(kind: str, message: str, advice: str) -> str:
+    return message + advice if kind == 'UNAUTHENTICATED' else message
 
 
 def _in_doubt(error: errors.BoarddError, unsure: bool) -> errors.BoarddError:

@@ -73,7 +73,8 @@ class ClientTest(boards.TestCase):
     def test_wrong(self):
         board = self.open()
         self.assertEqual(self.fails('INVALID', board.claim, 'me', filter='priority ~ 3').field, 'filter')
-        self.fails('UNAUTHENTICATED', self.open(token='wrong').count)
+        self.assertRegex(str(self.fails('UNAUTHENTICATED', self.open(token='wrong').count)), 'is it the right one in')
+        self.assertRegex(str(self.fails('UNAUTHENTICATED', self.open(token='').count)), 'give Client a token or')
         self.fails('NOT_FOUND', self.open(name='missing').count)
         for addr in ('localhost:7422', 'http://a/b', 'ftp://a'):
             self.assertRegex(str(self.fails('INVALID', boardd.Client, addr)), 'want http://HOST:PORT')

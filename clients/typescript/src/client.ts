@@ -111,7 +111,7 @@ export class Client {
         const answer = await this.heard(at, waitMs > 0, options.signal, (signal) => this.transport(at).unary(method, signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request));
         return { message: answer.message, unsure, tries };
       } catch (reason) {
-        failure = failureOf(method.name, reason);
+        failure = failureOf(method.name, reason, this.token !== "");
         if (options.signal?.aborted) {
           if (timeIsOver(options.signal)) this.leave(at);
           throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
@@ -139,7 +139,7 @@ export class Client {
       const answer = await this.heard(at, false, signal, (signal) => this.transport(at).stream(method, signal, undefined, this.headers(), once(request)));
       yield* answer.message;
     } catch (reason) {
-      const { error, answered } = failureOf(method.name, reason);
+      const { error, answered } = failureOf(method.name, reason, this.token !== "");
       if (signal?.aborted) throw gaveUp(method.name, false, signal.reason);
       if (error.kind === "UNAUTHENTICATED" && this.reload()) throw new BoarddError("UNAVAILABLE", method.name, "the token's file has another token now", { cause: error });
       if (!answered || error.kind === "UNAVAILABLE") this.leave(at);

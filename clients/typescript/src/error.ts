@@ -104,8 +104,12 @@ export interface Failure {
 // What Node says of a connection that was never made.
 const neverSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
-/** Says what an attempt's error means. */
-export function failureOf(op: string, reason: unknown): Failure {
+// What to do about a token.
+const noToken = "; give Client a token or a tokenFile, or set BOARDD_TOKEN or BOARDD_TOKEN_FILE";
+const otherToken = "; is it the right one in what Client was given, BOARDD_TOKEN or BOARDD_TOKEN_FILE?";
+
+/** Says what the error of an attempt means that was made with a token or without one. */
+export function failureOf(op: string, reason: unknown, token: boolean): Failure {
   if (reason instanceof Silence) {
     return { error: new BoarddError("UNAVAILABLE", op, reason.message, { cause: reason }), answered: false, sent: true, pauseMs: 0 };
   }
@@ -117,11 +121,11 @@ export function failureOf(op: string, reason: unknown): Failure {
   const pauseMs = seconds > 0 ? seconds * 1000 : 0;
   if (detail !== undefined) {
     const kind = kindOfCode(detail.code);
-    const error = new BoarddError(kind, op, detail.message || reason.rawMessage, {
+    const advice = kind !== "UNAUTHENTICATED" ? "" : token ? otherToken : noToken;
+    const error = new BoarddError(kind, op, (detail.message || reason.rawMessage) + advice, {
       owner: detail.owner || undefined,
       field: detail.field || undefined,
       changed: kind === "INTERRUPTED" || kind === "INTERNAL" ? "unknown" : undefined,
-      cause: reason,
     });
     return { error, answered: true, sent: true, pauseMs };
   }
