@@ -44,6 +44,38 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
+// TestFirstSteps makes a module of somebody's own with the commands of docs/go.md, and runs
+// the program of which that page has the pieces.
+func TestFirstSteps(t *testing.T) {
+	t.Parallel()
+	page, program := sources(t, "../docs/go.md")[0], sources(t, "first-steps/main.go")[0]
+	_, commands, _ := strings.Cut(page, "```shell\ngo mod edit")
+	commands, _, found := strings.Cut(commands, "```")
+	if !found {
+		t.Fatal("docs/go.md does not say how the module is taken from a clone")
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := "set -e\ngo mod init example.org/program\ngo mod edit" + strings.ReplaceAll(commands, "/path/to/boardd", testserver.Root(t)) + "go build -o program ."
+	build := exec.CommandContext(t.Context(), testneed.Program(t, "bash"), "-c", script)
+	build.Dir = folder
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	server := testserver.Start(t, testserver.Build(t, "./cmd/boardd"), "")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "program"))
+	cmd.Env = append(os.Environ(), "BOARDD_ADDR="+server.Addr, "BOARDD_TOKEN=dev")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, server.Log())
+	}
+	if diff := cmp.Diff(sources(t, "first-steps/output.txt")[0], string(out)); diff != "" {
+		t.Errorf("it prints something else than output.txt has (-want +got):\n%s", diff)
+	}
+}
+
 func scenario(t *testing.T, boardd, name, config string, env ...string) {
 	t.Helper()
 	program := testserver.Build(t, "./examples/"+name)

@@ -51,6 +51,7 @@ func TestTypeScript(t *testing.T) {
 	example := filepath.Join("..", "..", "examples", "web-typescript", "src", "main.ts")
 	copyFile(t, example, filepath.Join(site, "test", "web", "main.ts"))
 	write(t, filepath.Join(site, "test", "readme.ts"), readme(t))
+	write(t, filepath.Join(site, "test", "batches.test.ts"), batches(t))
 	write(t, filepath.Join(site, "package.json"), []byte(`{"type":"module"}`))
 	run(t, site, environment, "sh", "-c", "tsc -p test")
 	t.Run("check", func(t *testing.T) {
@@ -158,7 +159,7 @@ func readme(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	parts := strings.Split(string(text), "```ts\n")
-	code := "import { BoardService } from \"@boardd/client\";\n" +
+	code := "import { BoardService, type Claim } from \"@boardd/client\";\n" +
 		"declare const uuid: string, cursor: string, signal: AbortSignal;\n" +
 		"declare function resize(path: string, options: { signal: AbortSignal }): Promise<void>;\n"
 	for _, part := range parts[1:] {
@@ -172,6 +173,34 @@ func readme(t *testing.T) []byte {
 		t.Fatalf("README.md has %d blocks of code, want at least 3", len(parts)-1)
 	}
 	return []byte(code)
+}
+
+// batches is the block of README.md on keys, schedules and batches as a test, to be run.
+func batches(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin = "```ts\n// One job of the board has the key at a time"
+	_, block, found := strings.Cut(string(text), begin)
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed {
+		t.Fatalf("README.md has no block that begins with %q", begin)
+	}
+	return []byte(`import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BoardService, Worker, type Claim } from "@boardd/client";
+import { Server } from "./server.js";
+
+test("what README.md says of keys, schedules and batches", async () => {
+const board = await (await Server.start()).board();
+//` + block + `
+assert.equal(again.uuid, first.uuid);
+assert.deepEqual(worked, ["photo", "photo", "album"]);
+assert.deepEqual([batch?.done, batch?.consumed], [true, 2n]);
+});
+`)
 }
 
 func unpack(t *testing.T, archive, folder string) (names []string) {

@@ -45,9 +45,12 @@ type (
 	Counts = boarddv1.CountJobsResponse
 	// Explanation says why a job is not (yet) claimed.
 	Explanation = boarddv1.ExplainJobResponse
+	// Unique is a key that one job of a board has at a time.
+	Unique = boarddv1.Unique
 	// Schedule posts a job again and again.
 	Schedule = boarddv1.Schedule
-	Batch    = boarddv1.Batch
+	// Batch says how the jobs stand that were posted with one name.
+	Batch = boarddv1.Batch
 	// Entity is somebody who works on a board.
 	Entity = boarddv1.Entity
 	// BoardInfo is a board and its settings.

@@ -66,3 +66,6 @@ class WebTest(boards.TestCase):
             for block in blocks:
                 exec(compile(block, PAGE, 'exec'), names)
         self.assertEqual(names['resized'], ['/a.png', '/b.png'])
+        self.assertEqual(names['again']['uuid'], names['first']['uuid'])
+        self.assertEqual(names['worked'], ['photo', 'photo', 'album'])
+        self.assertEqual((names['batch']['done'], names['batch']['consumed']), (True, '2'))
