@@ -146,6 +146,8 @@ class AsyncWorker:
                  timeout: Optional[float] = None, version: str = '', max_jobs: Optional[int] = None,
                  until_empty: bool = False, report: Optional[Callable[[Report], None]] = None,
                  warn: Optional[Callable[[str], None]] = None) -> None:
+        if not callable(handler):
+            raise errors.BoarddError('INVALID', 'Worker', 'handler: want a function of a task, got %r' % (handler,))
         self.owner = owner or new_owner()
         self._handler = handler
         self._report = report

@@ -148,6 +148,9 @@ class Client:
             status, got, text = self._transport.post(_PATH + method, data, headers, timeout, waits=waits, cut=cut)
         except transport.Broken as e:
             return {}, _Failed(errors.BoarddError('UNAVAILABLE', method, str(e)), False, e.sent, 0.0)
+        if status == 400 and b'HTTP request to an HTTPS server' in text:
+            wrong = 'the server speaks TLS: want https:// in place of http://'
+            return {}, _Failed(errors.BoarddError('UNAVAILABLE', method, wrong), False, False, 0.0)
         try:
             answer = json.loads(text)
         except ValueError:

@@ -177,7 +177,7 @@ class Transport(object):
                 raise OSError('it has stopped answering')
         except (OSError, http.client.HTTPException) as e:
             conn.close()
-            raise Broken("can not connect to %s: %s" % (_name(conn), _why(e, call)), sent=False)
+            raise Broken(_unmade(conn, e, call), sent=False)
         try:
             if cut is not None:
                 cut._hold(conn)
@@ -267,6 +267,14 @@ def _cut(conn: http.client.HTTPConnection) -> None:
             socket.socket.shutdown(sock, socket.SHUT_RDWR)
         except OSError:
             pass
+
+
+def _unmade(conn: _Connection, error: Exception, call: Optional[silent.Attended]) -> str:
+    """Says why there is no connection, and what may be wrong."""
+    if isinstance(error, ssl.SSLError) and error.reason in ('WRONG_VERSION_NUMBER', 'RECORD_LAYER_FAILURE'):
+        return '%s speaks no TLS: want http:// in place of https://' % _name(conn)
+    advice = '; is a boardd running there?' if isinstance(error, ConnectionRefusedError) else ''
+    return "can not connect to %s: %s%s" % (_name(conn), _why(error, call), advice)
 
 
 def _why(error: Exception, call: Optional[silent.Attended]) -> object:

@@ -79,6 +79,18 @@ class ClientTest(boards.TestCase):
         for addr in ('localhost:7422', 'http://a/b', 'ftp://a'):
             self.assertRegex(str(self.fails('INVALID', boardd.Client, addr)), 'want http://HOST:PORT')
 
+    def test_wrong_address(self):
+        away = boardd.Client('http://127.0.0.1:1', 'x', retry_for=0).board()
+        self.assertRegex(str(self.fails('UNAVAILABLE', away.count)), 'refused; is a boardd running there')
+        plain = boardd.Client('https://127.0.0.1:%d' % self.server.port, 'x', retry_for=0).board()
+        failed = self.fails('UNAVAILABLE', plain.post, 'x')
+        self.assertRegex(str(failed), 'speaks no TLS: want http:// in place of https://')
+        self.assertEqual(failed.changed, 'no')
+
+    def test_wrong_handler(self):
+        for worker in (boardd.Worker, boardd.AsyncWorker):
+            self.assertRegex(str(self.fails('INVALID', worker, self.open(), None)), 'handler: want a function')
+
     def test_environment(self):
         env = {'BOARDD_ADDR': 'http://127.0.0.1:%d' % self.server.port, 'BOARDD_TOKEN': server.TOKEN, 'BOARDD_BOARD': 'b0'}
         with unittest.mock.patch.dict(os.environ, env):

@@ -111,6 +111,14 @@ class TLSTest(TestCase):
         self.assertEqual(board.get(posted['uuid'])['name'], 'there')
 
 
+    def test_without_tls(self):
+        secure = self.other(test_tls._TLS)
+        client = boardd.Client('http://127.0.0.1:%d' % secure.port, server.TOKEN, retry_for=0)
+        failed = self.fails('UNAVAILABLE', client.board(self.name).post, 'x')
+        self.assertRegex(str(failed), 'speaks TLS: want https:// in place of http://')
+        self.assertEqual(failed.changed, 'no')
+
+
 class WorkerTest(TestCase):
 
     def test_it_goes_on_at_the_next_address(self):

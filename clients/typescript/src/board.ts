@@ -3,7 +3,7 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { CallOptions, Client } from "./client.js";
 import { backoff, sleep } from "./clock.js";
-import { afterLost, BoarddError, isKind, itemError } from "./error.js";
+import { afterLost, BoarddError, enumValue, isKind, itemError } from "./error.js";
 import * as pb from "./gen/boardd/v1/boardd_pb.js";
 
 /** A JSON object, or its text as bytes, which comes back byte for byte. */
@@ -135,7 +135,7 @@ export class Board {
     const { signal, states = [], filter = "", fields = [], pageSize = 0 } = options;
     let pageToken = "";
     do {
-      const request = { states: states.map((state) => pb.State_Enum[state]), filter, fields, pageSize, pageToken };
+      const request = { states: states.map((state) => enumValue("ListJobs", "states", pb.State_Enum, state)), filter, fields, pageSize, pageToken };
       const page = await this.call(pb.BoardService.method.listJobs, request, { signal });
       yield* page.jobs;
       pageToken = page.nextPageToken;
@@ -268,10 +268,13 @@ export function duration<K extends string>(name: K, ms: number | undefined): { [
 }
 
 function posting(job: NewJob): MessageInitShape<typeof pb.NewJobSchema> {
-  const { uuid = "", name, details, priority = "UNSPECIFIED", labels = {}, notBefore, maxAttempts = 0, timeoutMs, more } = job;
+  const { uuid = "", name, details, priority = "UNSPECIFIED", labels = {}, notBefore, maxAttempts = 0, timeoutMs, more, ...unknown } = job;
+  for (const field of Object.keys(unknown)) {
+    throw new BoarddError("INVALID", "PostJobs", `${field}: there is no such field; what else the API's NewJob has stands in more`, { field });
+  }
   return {
     ...more,
-    ...{ uuid, name, labels, maxAttempts, priority: pb.Priority_Enum[priority] },
+    ...{ uuid, name, labels, maxAttempts, priority: enumValue("PostJobs", "priority", pb.Priority_Enum, priority) },
     ...(details === undefined ? {} : { details: json(details) }),
     ...(notBefore === undefined ? {} : { notBefore: timestampFromDate(notBefore) }),
     ...duration("timeout", timeoutMs),

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import * as http from "node:http";
 import * as https from "node:https";
-import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { create, toBinary, type DescMessage, type DescMethodServerStreaming, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -117,6 +117,7 @@ export class Client {
           throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
         }
       }
+      if (!failure.answered) checkEncoding(method, request);
       unsure ||= changes && failure.sent && !failure.answered;
       const { error } = failure;
       if (error.kind === "UNAUTHENTICATED" && !reloaded) {
@@ -192,6 +193,15 @@ export class Client {
     } catch {
       return false; // the old one may be good again
     }
+  }
+}
+
+/** Throws if a request cannot be sent at all, in which case the transport's error looks like one of the way to the server. */
+function checkEncoding<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, request: MessageInitShape<I>): void {
+  try {
+    toBinary(method.input, create(method.input, request));
+  } catch (cause) {
+    throw new BoarddError("INVALID", method.name, cause instanceof Error ? cause.message : String(cause), { cause });
   }
 }
 

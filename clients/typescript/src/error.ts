@@ -90,6 +90,14 @@ const kindOfConnect: Record<Code, Kind> = {
   [Code.Unauthenticated]: "UNAUTHENTICATED",
 };
 
+/** The number of one of an enum's names, which JavaScript may get wrong. */
+export function enumValue(op: string, field: string, names: Record<string, string | number>, name: string): number {
+  const value = names[name];
+  if (typeof value === "number") return value;
+  const want = Object.keys(names).filter((key) => !/^\d+$/.test(key));
+  throw new BoarddError("INVALID", op, `${field}: want one of ${want.join(", ")}, got ${JSON.stringify(name)}`, { field });
+}
+
 /** A failed attempt of a call. */
 export interface Failure {
   error: BoarddError;
@@ -131,9 +139,14 @@ export function failureOf(op: string, reason: unknown, token: boolean): Failure 
   }
   const cause = reason.cause as { code?: unknown } | undefined;
   const sent = !neverSent.has(String(cause?.code));
+  if (/wrong version number/.test(reason.rawMessage)) {
+    const text = "the server speaks no TLS: want http:// in place of https://";
+    return { error: new BoarddError("UNAVAILABLE", op, text, { cause: reason }), answered: false, sent: false, pauseMs };
+  }
   const kind = kindOfConnect[reason.code];
   if (cause === undefined && !["INTERRUPTED", "INTERNAL", "UNAVAILABLE", "ABORTED", "QUOTA_EXCEEDED"].includes(kind)) {
     return { error: new BoarddError(kind, op, reason.rawMessage, { cause: reason }), answered: true, sent, pauseMs };
   }
-  return { error: new BoarddError("UNAVAILABLE", op, `no answer from the server: ${reason.rawMessage}`, { cause: reason }), answered: false, sent, pauseMs };
+  const advice = cause?.code === "ECONNREFUSED" ? "; is a boardd running there?" : "";
+  return { error: new BoarddError("UNAVAILABLE", op, `no answer from the server: ${reason.rawMessage}${advice}`, { cause: reason }), answered: false, sent, pauseMs };
 }

@@ -70,6 +70,7 @@ export class Worker {
   constructor(private readonly options: WorkerOptions) {
     const { concurrency = 1 } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1) throw new BoarddError("INVALID", "new Worker", `concurrency: want a whole number from 1 on, got ${concurrency}`);
+    if (typeof options.handler !== "function") throw new BoarddError("INVALID", "new Worker", `handler: want a function of a claim and a signal, got ${typeof options.handler}`);
     this.owner = options.owner ?? newOwner();
   }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
-import { BoarddError, BoardService, Client, isKind, parsed, pb, type Event, type Job } from "@boardd/client";
+import { BoarddError, BoardService, Client, isKind, parsed, pb, Worker, type Event, type Job } from "@boardd/client";
 import { eventually, Line, Server } from "./server.js";
 
 let server: Server;
@@ -83,6 +83,27 @@ test("a wrong call says what is wrong", async () => {
   await assert.rejects(new Client({ addr: server.addr, token: "dev" }).board("missing").count(), (e) => isKind(e, "NOT_FOUND"));
   assert.throws(() => new Client({ addr: "localhost:7422" }), /want http:\/\/HOST:PORT/);
   assert.throws(() => new Client({ addr: "http://a/b" }), /want http:\/\/HOST:PORT/);
+});
+
+test("what TypeScript would have refused, and JavaScript does not, is wrong", async () => {
+  const board = await server.board();
+  const wrong = (x: object) => x as never;
+  for (const [call, text] of [
+    [() => board.post(wrong({ name: "x", priority: "urgent" })), /priority: want one of .*VERY_HIGH, HIGH.*, got "urgent"/],
+    [() => board.post(wrong({ name: "x", unique: { key: "a" } })), /unique: there is no such field; .* stands in more/],
+    [() => board.post(wrong({ name: "x", more: { unique: { key: "a", onConflict: "DROP" } } })), /Unique.on_conflict/],
+    [() => board.list(wrong({ states: ["OPEN"] })).next(), /states: want one of .*UNCLAIMED.*, got "OPEN"/],
+    [async () => new Worker(wrong({ board })), /handler: want a function/],
+  ] as [() => Promise<unknown>, RegExp][]) {
+    await assert.rejects(call, (e) => isKind(e, "INVALID") && text.test(e.message) && e.changed === "no" && !e.retryable);
+  }
+  assert.equal((await board.count()).unclaimed, 0n);
+});
+
+test("a wrong address says what is wrong", async () => {
+  const at = (addr: string) => new Client({ addr, token: "dev", retryForMs: 0 }).board("default");
+  await assert.rejects(at("http://127.0.0.1:1").count(), (e) => isKind(e, "UNAVAILABLE") && /refused|REFUSED/.test(e.message) && /is a boardd running there/.test(e.message));
+  await assert.rejects(at(server.addr.replace("http:", "https:")).post({ name: "x" }), (e) => isKind(e, "UNAVAILABLE") && /speaks no TLS: want http:/.test(e.message) && e.changed === "no");
 });
 
 test("the environment says where and who", async () => {
