@@ -79,6 +79,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"job get":                                      "which job? Give at least one uuid",
 		"job get x":                                    `"x" is not a uuid`,
 		"job wait " + someUUID + " --timeout 5":        `"5" is not a duration`,
+		"job wait " + someUUID + " --timeout=-5s":      `"-5s" is negative: want 0s or more`,
 		"job claim":                                    "--owner is missing",
 		"job claim --owner w --max 0":                  "--max 0: want at least 1",
 		"job claim --owner w --lease 5m --no-expiry":   "[lease no-expiry]",

@@ -89,7 +89,10 @@ func (d *duration) String() string {
 
 func (d *duration) Set(s string) error {
 	v, err := time.ParseDuration(s)
-	if err != nil || v < 0 {
+	if err == nil && v < 0 {
+		return fmt.Errorf("%q is negative: want 0s or more", s)
+	}
+	if err != nil {
 		return fmt.Errorf("%q is not a duration: want a number with a unit, such as 30s, 5m or 72h", s)
 	}
 	d.set = &v
