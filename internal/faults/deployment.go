@@ -87,6 +87,10 @@ board %q {
   backend = "main"
   config  = { %s }
 }
+board %q {
+  backend = "main"
+  config  = { %s }
+}
 tenant %q {
   limits { open_jobs = %d }
   token "all" {
@@ -104,16 +108,17 @@ board %q {
 func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	t.Helper()
 	d := &deployment{alone: s.Policies}
-	backend, place, ticks, others, limits := "", "", "", "", ""
+	backend, limits := "", ""
+	place := func(string) string { return "" } // the driver chooses
 	switch s.Store {
 	case Redis:
-		backend, place, ticks, others = d.redis(t), `namespace = "faults"`, `namespace = "clock"`, `namespace = "others"`
+		backend, place = d.redis(t), func(name string) string { return fmt.Sprintf("namespace = %q", name) }
 	case Sentinel:
-		backend, place, ticks, others = d.sentinels(t), `namespace = "faults"`, `namespace = "clock"`, `namespace = "others"`
+		backend, place = d.sentinels(t), func(name string) string { return fmt.Sprintf("namespace = %q", name) }
 	case Cluster:
-		backend, place, ticks, others = d.cluster(t), `namespace = "{faults}"`, `namespace = "{clock}"`, `namespace = "{others}"`
+		backend, place = d.cluster(t), func(name string) string { return fmt.Sprintf("namespace = %q", "{"+name+"}") }
 	case ZooKeeper:
-		backend, place, ticks, others = d.zookeeper(t, s), `path = "/faults"`, `path = "/clock"`, `path = "/others"`
+		backend, place = d.zookeeper(t, s), func(name string) string { return fmt.Sprintf("path = %q", "/"+name) }
 	case Postgres:
 		backend = d.postgres(t)
 	}
@@ -126,7 +131,8 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	}
 	config := func(programs string) string {
 		path := filepath.Join(t.TempDir(), "boardd.hcl")
-		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend, board, place, limits, clockBoard, ticks, otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, others)
+		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
+			board, place("faults"), limits, clockBoard, place("clock"), busyBoard, place("busy"), otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, place("others"))
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,9 @@ const (
 	// A board with schedules and batches, whose jobs nobody else touches.
 	clockBoard = "clock"
 
+	// A board that is changed all the while through every server.
+	busyBoard = "busy"
+
 	// Another tenant, with one board. Its limit is the tenant's, and not the board's.
 	otherTenant = "acme"
 	otherBoard  = "others"
@@ -36,6 +39,10 @@ const (
 
 	// patience is how long a healed deployment may take for anything.
 	patience = 30 * time.Second
+
+	// busyWhile is how long a healed deployment is kept busy before it is looked whether
+	// each server keeps up with the others.
+	busyWhile = 2 * time.Second
 )
 
 // Run runs a schedule with the program and the drivers in a folder, see Programs. What
@@ -86,13 +93,9 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		pryer, _ := d.connect(t, 0, otherSecret)
 		clients = append(clients, other.Run, func(ctx context.Context) { load.Pry(ctx, pryer, otherBoard) })
 	}
-	clock := d.clock(t, s, recorder)
-	if clock != nil {
-		clients = append(clients, clock.Run)
-	}
-	batches := d.batches(t, s, recorder)
-	if batches != nil {
-		clients = append(clients, batches.Run)
+	sides := d.sides(t, s, recorder)
+	for _, beside := range sides {
+		clients = append(clients, beside.run)
 	}
 	d.under(t, clients, s.Length, func() {
 		if s.PutBack {
@@ -102,19 +105,14 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		}
 	})
 	n.Heal(func(what string, so func() bool) { testserver.Eventually(t, what, so) })
+	for _, beside := range sides {
+		if err := beside.rest(t.Context()); err != nil {
+			t.Errorf("%s, seed %d: nothing is broken any more, and %s cannot be looked at: %v", s.Store, s.Seed, beside.name, err)
+		}
+	}
 	for _, l := range loads {
 		if err := l.load.Rest(t.Context(), d.each(t, l.token), l.watchers, patience); err != nil {
 			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, l.load.Board, err)
-		}
-	}
-	if clock != nil {
-		if err := clock.Rest(t.Context(), d.each(t, secret)[serverName(0)].Board(clockBoard), patience); err != nil {
-			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, clockBoard, err)
-		}
-	}
-	if batches != nil {
-		if err := batches.Rest(t.Context(), d.each(t, secret)[serverName(0)].Board(clockBoard), patience); err != nil {
-			t.Errorf("%s, seed %d: nothing is broken any more, and the batches of the board %s cannot be asked for: %v", s.Store, s.Seed, clockBoard, err)
 		}
 	}
 	if s.loses() {
@@ -126,13 +124,39 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	return h
 }
 
-// clock starts a schedule, unless what it has posted may be lost, or may be read by a program
-// that knows none.
-func (d *deployment) clock(t testing.TB, s Schedule, recorder *history.Recorder) *workload.Clock {
+// side is clients that work beside the load on a board of their own, and what they look at
+// when nothing is broken any more.
+type side struct {
+	name string
+	run  func(context.Context)
+	rest func(context.Context) error
+}
+
+// sides are those of a schedule: where what was posted may be lost, or may be read by a program
+// that knows nothing of what they use, there are none.
+func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder) (all []side) {
 	t.Helper()
 	if s.loses() || s.Before != "" {
 		return nil
 	}
+	if s.Servers > 1 {
+		relays := workload.NewRelays(recorder, busyBoard, d.doors(t, secret), s.Seed)
+		all = append(all, side{"what servers hear of each other", relays.Run, func(ctx context.Context) error { return relays.Rest(ctx, busyWhile) }})
+	}
+	still := d.each(t, secret)[serverName(0)].Board(clockBoard)
+	clock := d.clock(t, recorder)
+	all = append(all, side{"the schedules", clock.Run, func(ctx context.Context) error { return clock.Rest(ctx, still, patience) }})
+	if s.Store != ZooKeeper { // which counts no batches
+		c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
+		batches := workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
+		all = append(all, side{"the batches", batches.Run, func(ctx context.Context) error { return batches.Rest(ctx, still, patience) }})
+	}
+	return all
+}
+
+// clock starts schedules.
+func (d *deployment) clock(t testing.TB, recorder *history.Recorder) *workload.Clock {
+	t.Helper()
 	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
 	patient := dial(t, client.Config{Addr: d.addrs[0], Token: secret, CallTimeout: patience, RetryFor: -1})
 	clock, err := workload.StartClock(t.Context(), recorder, patient.Board(clockBoard), c.Board(clockBoard))
@@ -140,17 +164,6 @@ func (d *deployment) clock(t testing.TB, s Schedule, recorder *history.Recorder)
 		t.Fatal(err)
 	}
 	return clock
-}
-
-// batches are clients that make batches, where the store counts them and all programs know
-// them.
-func (d *deployment) batches(t testing.TB, s Schedule, recorder *history.Recorder) *workload.Batches {
-	t.Helper()
-	if s.loses() || s.Before != "" || s.Store == ZooKeeper {
-		return nil
-	}
-	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
-	return workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
 }
 
 // python has a client in Python work.

@@ -107,6 +107,7 @@ func good() *history.History {
 		Name: "s", First: time.Unix(2, 0).UTC(), Every: time.Second, Purged: []string{"1", "2", "3"}, Jobs: []string{"4", "5"},
 		From: time.Unix(6, 0).UTC(), To: time.Unix(7, 0).UTC(), WentOn: true,
 	}}
+	h.Relays = []history.Relay{{Job: "r", From: "s", To: "t", Ready: 10 * time.Millisecond, Asked: 11 * time.Millisecond, Wait: 7 * time.Second, Got: 5 * time.Second}}
 	events := []history.Event{
 		{Type: job.Posted, Job: a, Position: 1},
 		{Type: job.Posted, Job: b, Position: 2},
@@ -199,6 +200,9 @@ var bads = []struct {
 			h.Watchers[i].Events = slices.DeleteFunc(h.Watchers[i].Events, func(e history.Event) bool { return e.Job == c && e.Type == job.Posted })
 		}
 	}},
+	{"soon", "was answered without it", func(h *history.History) { h.Relays[0].Got = history.Forever }},
+	{"soon", "at 6s only", func(h *history.History) { h.Relays[0].Got = 6 * time.Second }},
+	{"soon", "was shown CONSUMED at 8s only", func(h *history.History) { h.Watchers[1].Events[2].Seen = 8 * time.Second }},
 	{"repetitions", "were once", change(4, "w1", history.Claim, func(op *history.Op) { op.Granted = "t2" })},
 	{"repetitions", "the numbers", change(2, "p", history.Post, func(op *history.Op) { op.Sequence = 7 })},
 	{"repetitions", "and they differ", change(2507, "p", history.Post, func(op *history.Op) { op.Outcome, op.Kind = history.Done, job.NoKind })},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
 	"github.com/boardd/boardd/sdk/job"
@@ -115,40 +116,65 @@ func shown(h *history.History, w history.Watcher) (problems []Problem) {
 	if slices.ContainsFunc(w.Events, func(e history.Event) bool { return e.Type == job.Resync }) {
 		return nil
 	}
-	type what struct {
-		job   string
-		event job.EventType
-		owner string
-	}
-	seen := map[what]int{}
-	for _, e := range w.Events {
-		seen[what{e.Job, e.Type, ""}]++
-		if e.Type == job.ClaimedEvent {
-			seen[what{e.Job, e.Type, e.Owner}]++
-		}
-	}
+	seen := told(w)
 	for id, ops := range byJob(h.Ops) {
 		for _, op := range ops {
-			event, ok := announced[op.Call]
-			if !ok || op.Outside || op.Outcome != history.Done || op.Begin <= w.Opened || op.Board != w.Board || repeats(ops, op) {
+			key, ok := seen.of(w, ops, op)
+			if !ok {
 				continue
 			}
-			key := what{id, event, ""}
-			if op.Call == history.Claim {
-				key.owner = op.Owner
-			}
-			n := seen[key]
-			if op.Call == history.Abandon && attemptsOf(ops) > 0 { // the last one is shown as what comes of it
-				n += seen[what{id, job.TrashedEvent, ""}]
-			}
-			if n == 0 || op.Call == history.Claim && n > 1 {
+			if n := len(seen.times(key, ops, op)); n == 0 || op.Call == history.Claim && n > 1 {
 				problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by %s was done from %v to %v, and watcher %s, open from %v to %v, has %d events %v of it",
-					op.Call, op.Client, op.Begin, op.End, w.Name, w.Opened, w.Closed, n, event)})
+					op.Call, op.Client, op.Begin, op.End, w.Name, w.Opened, w.Closed, len(seen.times(key, ops, op)), key.event)})
 			}
 		}
 	}
 	sort.Slice(problems, func(i, j int) bool { return problems[i].Job < problems[j].Job })
 	return problems
+}
+
+// what is something that a watcher may be shown of a job.
+type what struct {
+	job   string
+	event job.EventType
+	owner string // of a claim; empty: any
+}
+
+// tale is when a watcher was shown what.
+type tale map[what][]time.Duration
+
+func told(w history.Watcher) tale {
+	seen := tale{}
+	for _, e := range w.Events {
+		seen[what{e.Job, e.Type, ""}] = append(seen[what{e.Job, e.Type, ""}], e.Seen)
+		if e.Type == job.ClaimedEvent {
+			seen[what{e.Job, e.Type, e.Owner}] = append(seen[what{e.Job, e.Type, e.Owner}], e.Seen)
+		}
+	}
+	return seen
+}
+
+// of returns as what a watcher has to be shown an op among those on its job, and false where
+// it need not be.
+func (tale) of(w history.Watcher, ops []history.Op, op history.Op) (what, bool) {
+	event, ok := announced[op.Call]
+	if !ok || op.Outside || op.Outcome != history.Done || op.Begin <= w.Opened || op.Board != w.Board || repeats(ops, op) {
+		return what{}, false
+	}
+	key := what{op.Job, event, ""}
+	if op.Call == history.Claim {
+		key.owner = op.Owner
+	}
+	return key, true
+}
+
+// times returns when a watcher was shown what has to be shown of an op. Of a job with a number
+// of attempts the last abandonment is shown as what comes of it.
+func (t tale) times(key what, ops []history.Op, op history.Op) []time.Duration {
+	if op.Call == history.Abandon && attemptsOf(ops) > 0 {
+		return slices.Concat(t[key], t[what{key.job, job.TrashedEvent, ""}])
+	}
+	return t[key]
 }
 
 // repeats reports whether an op may only have said once more what an earlier one did:

@@ -185,6 +185,9 @@ type History struct {
 	// Batches are those whose jobs have all left their board.
 	Batches []Batch `json:"batches,omitempty"`
 
+	// Relays are jobs that were posted through one server and waited for at another.
+	Relays []Relay `json:"relays,omitempty"`
+
 	// OpenJobs is the limit of a board's open jobs, by its name.
 	OpenJobs map[string]int `json:"openJobs,omitempty"`
 
@@ -233,6 +236,18 @@ type BatchCounts struct {
 	Canceled int `json:"canceled,omitempty"`
 	Trashed  int `json:"trashed,omitempty"`
 	Purged   int `json:"purged,omitempty"`
+}
+
+// Relay is a job that was posted through one server, and that the only one who knows of it
+// waited for at another.
+type Relay struct {
+	Job   string        `json:"job"`
+	From  string        `json:"from"`  // the server that posted it
+	To    string        `json:"to"`    // the server that was asked for it
+	Ready time.Duration `json:"ready"` // when its post was acknowledged
+	Asked time.Duration `json:"asked"` // when the claim was begun that was answered without an error
+	Wait  time.Duration `json:"wait"`  // how long that claim was to wait
+	Got   time.Duration `json:"got"`   // when it was answered with the job; Forever: it was answered without
 }
 
 // Due is how many ticks there are until one of them, with it.

@@ -29,6 +29,7 @@ const (
 	board  = "default"
 
 	clockBoard = "clock"
+	busyBoard  = "busy"
 
 	otherTenant = "acme"
 	otherBoard  = "others"
@@ -45,17 +46,17 @@ const (
 )
 
 // Run makes a short history on servers within this process, with a bug. The zero Bug is
-// none: policies change then, as for the bugs that are theirs.
+// none: then there is by turns what the bugs of policies and of several hosts need.
 func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	t.Helper()
 	recorder := history.NewRecorder("memory", seed)
 	if bug.Limit > 0 {
 		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: bug.Limit} })
 	}
-	bug.policies = bug.policies || bug.Name == ""
+	bug.complete(seed)
 	program := opened(bug.open, seed)
 	addrs := []string{serve(t, &bug, program)}
-	if bug.hosts {
+	if bug.hosts || bug.busy {
 		addrs = append(addrs, serve(t, &bug, program))
 	}
 	dial := func(addr, secret string, seed uint64, wrong, lossy bool) *client.Client {
@@ -94,6 +95,10 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	others.Go(func() { clock.Run(ctx) })
 	batches := workload.NewBatches(recorder, scheduler, seed)
 	others.Go(func() { batches.Run(ctx) })
+	relays := workload.NewRelays(recorder, busyBoard, bug.servers(t, addrs, seed), seed)
+	if bug.busy {
+		others.Go(func() { relays.Run(ctx) })
+	}
 	load.Run(ctx)
 	others.Wait()
 	readers := map[string]*client.Client{}
@@ -102,6 +107,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	}
 	still := readers[serverName(0)].Board(clockBoard)
 	for _, err := range []error{
+		relays.Rest(t.Context(), shortest/2),
 		load.Rest(t.Context(), readers, watchers, patience), clock.Rest(t.Context(), still, patience), batches.Rest(t.Context(), still, patience),
 	} {
 		if err != nil { // a wrong server may never come to rest
@@ -109,6 +115,25 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		}
 	}
 	return recorder.History()
+}
+
+// complete gives the zero Bug what bugs need to show themselves, by turns.
+func (bug *Bug) complete(seed uint64) {
+	if bug.Name == "" {
+		bug.policies, bug.busy = seed%2 == 1, seed%2 == 0
+	}
+	if bug.busy && bug.open == nil {
+		bug.open = sharing(func(d driver.Driver) driver.Driver { return d })
+	}
+}
+
+// servers are connections to each server that lose nothing.
+func (bug *Bug) servers(t testing.TB, addrs []string, seed uint64) (all []workload.Server) {
+	t.Helper()
+	for i, addr := range addrs {
+		all = append(all, workload.Server{Name: serverName(i), Client: bug.dial(t, addr, secret, seed, true, false)})
+	}
+	return all
 }
 
 // dial returns a client whose calls go wrong as the bug says, or are as they should be.
@@ -187,6 +212,8 @@ func serve(t testing.TB, bug *Bug, program driver.Program) string {
 			Name: board, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}, {
 			Name: clockBoard, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
+		}, {
+			Name: busyBoard, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}, {
 			Name: otherBoard, Tenant: otherTenant, Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}},

@@ -4,6 +4,7 @@ package seeded
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -29,6 +30,7 @@ type Bug struct {
 	open     func(context.Context, driver.Config) (driver.Driver, error) // nil: a right driver
 	tenants  bool                                                        // it shows only where two tenants are served
 	hosts    bool                                                        // it shows only where two hosts have one store
+	busy     bool                                                        // it shows only where two hosts hear of many changes
 	policies bool                                                        // it shows only where policies change
 	hooks    map[string]hook
 }
@@ -59,7 +61,7 @@ func All() []Bug {
 		bug, _ := seeded.Find(known.name)
 		all = append(all, Bug{Name: bug.Name, Where: Driver, Doc: bug.Doc, Checker: known.checker, open: bug.Open, hosts: bug.Hosts})
 	}
-	return append(append(append(all, driverBugs()...), serverBugs()...), clientBugs()...)
+	return slices.Concat(all, driverBugs(), watchBugs(), serverBugs(), clientBugs())
 }
 
 // on makes Open of what goes wrong with an op of a kind, every nth time.

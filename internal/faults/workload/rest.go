@@ -177,7 +177,7 @@ func (r *resting) endWatch(ctx context.Context, watchers *Watchers) error {
 	return err
 }
 
-// Totals counts the ops of a history by call and outcome, for people.
+// Totals counts the ops and the relays of a history by what came of them, for people.
 func Totals(h *history.History) string {
 	totals := map[string]int{}
 	for _, op := range h.Ops {
@@ -189,6 +189,13 @@ func Totals(h *history.History) string {
 	}
 	for _, c := range h.Policies {
 		totals[fmt.Sprint(c.Call, " ", c.Outcome)]++
+	}
+	for _, r := range h.Relays {
+		if r.Got == history.Forever {
+			totals["relay missed"]++
+		} else {
+			totals["relay got"]++
+		}
 	}
 	var text []string
 	for _, key := range slices.Sorted(maps.Keys(totals)) {

@@ -1,0 +1,72 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// bound is how long it may take until everybody knows of a change, while nothing is broken:
+// a hundred times as long as it does, on a machine that does much else.
+const bound = 5 * time.Second
+
+// due returns until when everybody has to know of what stands at a time: what is broken before
+// that puts it off.
+func due(h *history.History, at time.Duration) time.Duration {
+	until := at + bound
+	for again := true; again; {
+		again = false
+		for _, f := range h.Faults {
+			if f.Begin <= until && f.End >= at && f.End+bound > until {
+				until, again = f.End+bound, true
+			}
+		}
+	}
+	return until
+}
+
+// soon finds jobs that a server did not offer although another one had posted them, and
+// changes that a watcher was shown too late.
+func soon(h *history.History) (problems []Problem) {
+	for _, r := range h.Relays {
+		until := due(h, max(r.Ready, r.Asked))
+		switch {
+		case r.Got == history.Forever && r.Asked+r.Wait >= until:
+			problems = append(problems, Problem{Job: r.Job, Text: fmt.Sprintf("%s had posted it at %v, and a claim at %s from %v on, which waited for %v, was answered without it", r.From, r.Ready, r.To, r.Asked, r.Wait)})
+		case r.Got != history.Forever && r.Got > until:
+			problems = append(problems, Problem{Job: r.Job, Text: fmt.Sprintf("%s had posted it at %v, and a claim at %s from %v on got it at %v only", r.From, r.Ready, r.To, r.Asked, r.Got)})
+		}
+	}
+	for _, w := range h.Watchers {
+		problems = append(problems, shownLate(h, w)...)
+	}
+	return problems
+}
+
+// shownLate finds what was acknowledged and shown to a watcher later than it has to be. What
+// was not shown at all is another checker's.
+func shownLate(h *history.History, w history.Watcher) (problems []Problem) {
+	if slices.ContainsFunc(w.Events, func(e history.Event) bool { return e.Type == job.Resync }) {
+		return nil
+	}
+	seen := told(w)
+	for id, ops := range byJob(h.Ops) {
+		for _, op := range ops {
+			key, ok := seen.of(w, ops, op)
+			if !ok {
+				continue
+			}
+			times := seen.times(key, ops, op)
+			if until := due(h, op.End); len(times) > 0 && slices.Min(times) > until {
+				problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by %s was done at %v, and watcher %s was shown %v at %v only",
+					op.Call, op.Client, op.End, w.Name, key.event, slices.Min(times))})
+			}
+		}
+	}
+	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Job, b.Job) })
+	return problems
+}
