@@ -310,6 +310,9 @@ func (h *Host) renew(old *Hosted, c config.Board) {
 		if last == old && h.registry.replace(old, next) {
 			h.serve(next)
 			old.stop(&Ended{NoBoard(c.Name)})
+			if next.backend != old.backend {
+				old.backend.known.Forget(old.key())
+			}
 			return
 		}
 	}
@@ -326,6 +329,7 @@ func (h *Host) renew(old *Hosted, c config.Board) {
 		if next.backend != last.backend { // the board has moved: nothing can be changed there
 			last.stop(&Ended{job.Errorf(job.Unavailable, "the board %s has moved to another store: ask again", c.Name)})
 			<-last.done
+			last.backend.known.Forget(last.key()) // or its driver, started again, would take what is left for another board
 		} else {
 			last.retire(h.running)
 		}

@@ -193,6 +193,9 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too
 	spec.Recorder = recorder
+	if v, ok := h.Directory().View.Boards.Get(directory.At(s.config)); ok && v.Move.Brought(s.config.Backend) {
+		s.backend.known.Came(s.key(), v.Move.ID)
+	}
 	b := board.New(s.quota.Through(r.driver), spec)
 	record(b)
 	rules.Serve(binding.Serving{Board: b, Logger: s.logger(), Running: h.running, Go: h.registry.leaving.Go})

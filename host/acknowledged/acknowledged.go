@@ -156,6 +156,20 @@ func (r *remembering) DropBoard(ctx context.Context, board string) error {
 	return nil
 }
 
+// Came says which move has brought a board to the store. What is remembered of it from before
+// it left there once, and what a host remembers that was away meanwhile, is of another board:
+// it is forgotten.
+func (b *Backend) Came(board, move string) {
+	key := cameKey(b.name, board)
+	if string(b.memory.Get(key)) == move {
+		return
+	}
+	b.Forget(board)
+	if err := b.memory.Put(key, []byte(move)); err != nil {
+		b.logger.Warn("by which move a board has come could not be remembered", "board", board, "error", err)
+	}
+}
+
 // Forget forgets a board that was dropped, or that comes anew from another store.
 func (b *Backend) Forget(board string) {
 	b.boards.Delete(board)

@@ -19,6 +19,9 @@ func Folder(dataDir string) string {
 // Key is the key of what is remembered of a board.
 func Key(backend, board string) string { return "board/" + backend + "/" + board }
 
+// cameKey is the key of the move that brought a board to a backend.
+func cameKey(backend, board string) string { return "came/" + backend + "/" + board }
+
 // Board is what the host remembers of a board.
 type Board struct {
 	Position driver.Position // up to which it was told of changes

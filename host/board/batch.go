@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -55,6 +56,22 @@ type batchRecord struct {
 
 // open reports whether there is something to do for the batch when its jobs change.
 func (r *batchRecord) open() bool { return r.Done.IsZero() && (r.Closed || r.Expected > 0) }
+
+// movedBatch returns what a board's setting is where the board moves: of a batch that was done,
+// that it is to be closed, and looked at again. The new store counts the jobs that come along,
+// and knows of no batch that it is closed.
+func movedBatch(doc *driver.Document) []byte {
+	var r batchRecord
+	if !strings.HasPrefix(doc.Name, batchPrefix) || json.Unmarshal(doc.Data, &r) != nil || r.Done.IsZero() {
+		return doc.Data
+	}
+	r.Closed, r.Done = true, time.Time{}
+	data, err := r.encode()
+	if err != nil {
+		return doc.Data
+	}
+	return data
+}
 
 // show is the batch as people see it.
 func (r *batchRecord) show(name string, g *driver.Group) Batch {

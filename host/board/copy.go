@@ -52,6 +52,9 @@ func (c *Copy) Documents(ctx context.Context) error {
 		if err := eachDocument(ctx, c.From.Documents(), space, func(doc *driver.Document) error {
 			before := there[doc.Name]
 			delete(there, doc.Name)
+			if name == driver.SettingSpace {
+				doc.Data = movedBatch(doc)
+			}
 			if name == driver.SettingSpace && doc.Name == lossDocument || before.Version > 0 && bytes.Equal(before.Data, doc.Data) {
 				return nil // a loss is of generations and positions of the first store
 			}

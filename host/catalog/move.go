@@ -55,6 +55,11 @@ const (
 	Abandoned  MoveState = "abandoned"
 )
 
+// Brought reports whether the move has brought its board to a backend.
+func (m *Move) Brought(backend string) bool {
+	return m != nil && m.To.Backend == backend && (m.State == Switched || m.State == Moved || m.State == Dropped)
+}
+
 // Active reports whether somebody has to do something about the move now.
 func (m *Move) Active() bool {
 	return m != nil && (m.State == Preparing || m.State == Copying || m.State == Switched || m.State == Abandoning)

@@ -1,0 +1,54 @@
+package acknowledged_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/host/acknowledged"
+	"github.com/boardd/boardd/host/memory"
+	"github.com/boardd/boardd/sdk/driver"
+)
+
+// opening is a driver that says what it is reminded of.
+type opening struct {
+	driver.Driver
+	spec driver.BoardSpec
+}
+
+func (o *opening) OpenBoard(_ context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	o.spec = spec
+	return driver.BoardStatus{Position: 7, Witness: []byte("as it was")}, nil
+}
+
+// TestCame opens a board again and again, which moves away and comes back.
+func TestCame(t *testing.T) {
+	t.Parallel()
+	quiet := slog.New(slog.DiscardHandler)
+	folder := t.TempDir()
+	m, err := memory.Open(folder, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	d := &opening{}
+	known := acknowledged.Of("red", m, quiet)
+	remembering := known.Through(d, func(time.Duration) {})
+	for i, step := range []struct {
+		came string // by which move; empty: none
+		want string
+	}{
+		{"", ""}, {"", "as it was"}, {"one", ""}, {"one", "as it was"}, {"two", ""}, {"two", "as it was"},
+	} {
+		if step.came != "" {
+			known.Came("default/builds", step.came)
+		}
+		if _, err := remembering.OpenBoard(t.Context(), driver.BoardSpec{Name: "default/builds"}); err != nil {
+			t.Fatal(err)
+		}
+		if string(d.spec.Witness) != step.want || (d.spec.Seen > 0) != (step.want != "") {
+			t.Errorf("%d: after the move %q the driver is reminded of %q and %d, want %q", i, step.came, d.spec.Witness, d.spec.Seen, step.want)
+		}
+	}
+}
