@@ -65,6 +65,8 @@ type deployment struct {
 	addrs []string // of the doors
 	alone bool     // each client knows one server
 
+	backends []string // between which boards move, the first one first
+
 	taskflow map[string]any // TaskFlow's own configuration of the first tenant's board
 }
 
@@ -108,6 +110,11 @@ board %q {
 func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	t.Helper()
 	d := &deployment{alone: s.Policies}
+	if s.Store == Moving {
+		d.start(t, programs, s, d.moving(t, s))
+		d.create(t)
+		return d
+	}
 	backend, limits := "", ""
 	place := func(string) string { return "" } // the driver chooses
 	switch s.Store {
@@ -129,33 +136,38 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	if s.Policies {
 		catalog = `catalog { backend = "main" }`
 	}
-	config := func(programs string) string {
-		path := filepath.Join(t.TempDir(), "boardd.hcl")
-		text := fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
+	d.start(t, programs, s, func(programs string) []byte {
+		return fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
 			board, place("faults"), limits, clockBoard, place("clock"), busyBoard, place("busy"), otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, place("others"))
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	})
+	return d
+}
+
+// start starts servers with a configuration, each with the programs in a folder, and opens the
+// doors before them.
+func (d *deployment) start(t testing.TB, programs string, s Schedule, config func(programs string) []byte) {
+	t.Helper()
 	for i := range s.Servers {
 		folder := programs
 		if s.Before != "" && i%2 == int(s.Seed%2) {
 			folder = s.Before
 		}
-		server := testserver.Start(t, filepath.Join(folder, "boardd"), "", "--config", config(folder))
+		path := filepath.Join(t.TempDir(), "boardd.hcl")
+		if err := os.WriteFile(path, config(folder), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		server := testserver.Start(t, filepath.Join(folder, "boardd"), "", "--config", path)
 		door := testserver.NewProxy(t, strings.TrimPrefix(server.Addr, "http://"))
 		d.Servers, d.Doors = append(d.Servers, server), append(d.Doors, door)
 		d.addrs = append(d.addrs, "http://"+door.Addr())
 	}
-	return d
 }
 
 func (d *deployment) redis(t testing.TB) string {
 	t.Helper()
 	r := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
 	link := testserver.NewProxy(t, r.Addr)
-	d.Redis, d.Links, d.Store = []*testserver.Redis{r}, []*testserver.Proxy{link}, []nemesis.Process{redisProcess{r}}
+	d.Redis, d.Links, d.Store = append(d.Redis, r), append(d.Links, link), append(d.Store, redisProcess{r})
 	host, port, _ := net.SplitHostPort(link.Addr()) // a proxy's address has both
 	d.taskflow = map[string]any{"board": "redis", "host": host, "port": port, "namespace": "faults", "socket_timeout": 2, "socket_connect_timeout": 2}
 	return fmt.Sprintf("address = %q", link.Addr())
@@ -253,7 +265,7 @@ func (d *deployment) postgres(t testing.TB) string {
 	t.Helper()
 	p := testserver.StartPostgres(t, testserver.PostgresOptions{})
 	link := testserver.NewProxy(t, p.Addr)
-	d.Postgres, d.Links, d.Store = p, []*testserver.Proxy{link}, []nemesis.Process{p}
+	d.Postgres, d.Links, d.Store = p, append(d.Links, link), append(d.Store, p)
 	return fmt.Sprintf("url = %q", "postgres://postgres@"+link.Addr()+"/postgres?sslmode=disable")
 }
 

@@ -41,6 +41,9 @@ func schedules(t *testing.T, all []faults.Schedule) {
 				if slices.Equal(s.Kinds, []string{"none"}) && slices.ContainsFunc(h.Ops, theirs) != s.TaskFlow {
 					t.Errorf("TaskFlow has made calls: %v, want %v", !s.TaskFlow, s.TaskFlow)
 				}
+				if s.Store == faults.Moving && slices.Equal(s.Kinds, []string{"none"}) && !slices.ContainsFunc(h.Moves, func(m history.Move) bool { return m.State == "MOVED" }) {
+					t.Error("no board has moved")
+				}
 				promoted := func(c history.PolicyCall) bool { return c.Call == history.Promote && c.Outcome != history.Refused } // while things break nobody may be told
 				if s.Policies && !slices.ContainsFunc(h.Policies, promoted) {
 					t.Error("no policy was promoted")

@@ -54,7 +54,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	d := deploy(t, programs, s)
 	config := workload.Config{
 		Recorder: recorder, Board: board, Seed: s.Seed, Clients: s.Clients, Pause: s.Pause, Lease: s.Lease, Limited: s.Limit > 0,
-		Timeouts: s.Before == "" && !s.TaskFlow,
+		Timeouts: s.Before == "" && !s.TaskFlow && s.Store != Moving,
 		Connect:  func(n int) (*client.Client, bool) { return d.connect(t, n, secret) },
 	}
 	if s.Policies {
@@ -139,7 +139,9 @@ func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder)
 	if s.loses() || s.Before != "" {
 		return nil
 	}
-	if s.Servers > 1 {
+	if s.Store == Moving {
+		all = d.movers(t, s, recorder)
+	} else if s.Servers > 1 {
 		relays := workload.NewRelays(recorder, busyBoard, d.doors(t, secret), s.Seed)
 		all = append(all, side{"what servers hear of each other", relays.Run, func(ctx context.Context) error { return relays.Rest(ctx, busyWhile) }})
 	}
@@ -149,6 +151,7 @@ func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder)
 	if s.Store != ZooKeeper { // which counts no batches
 		c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
 		batches := workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
+		batches.Unexpected = s.Store == Moving
 		all = append(all, side{"the batches", batches.Run, func(ctx context.Context) error { return batches.Rest(ctx, still, patience) }})
 	}
 	return all

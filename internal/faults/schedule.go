@@ -21,6 +21,10 @@ const (
 	// Redis behind three Sentinels, with two replicas; and three masters that share the keys.
 	Sentinel = "redis-sentinel"
 	Cluster  = "redis-cluster"
+
+	// Moving is boards that move between stores: the embedded one, Redis and PostgreSQL, or
+	// the last two where there are several servers.
+	Moving = "moving"
 )
 
 // driver returns the driver of a store.
@@ -118,7 +122,20 @@ func Make(store string, seed uint64) Schedule {
 	s.Forgets = store == Sentinel && mayStrike(s.Kinds, "store killed", "store stopped", "sentinel chooses")
 	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.loses()
 	s.Policies = seed%3 == 1 && !s.loses()
+	if store == Moving {
+		s.move(random)
+	}
 	return s
+}
+
+// move makes it a schedule of boards that move. Jobs have no timeouts, and no limit: a move
+// lets leases begin anew, and while it goes on there are two stores that count.
+func (s *Schedule) move(random *rand.Rand) {
+	s.Tenants, s.Policies, s.PutBack, s.Forgets, s.Limit = false, false, false, false, 0
+	s.Servers = 1 + int(s.Seed%3)
+	s.Length += 4 * time.Second
+	kinds := [][]string{nil, {"none"}, {"server"}, {"driver"}, {"store"}, {"server killed", "driver killed", "store killed"}, {"client"}}
+	s.Kinds = kinds[random.IntN(len(kinds))]
 }
 
 // mayStrike reports whether one of some faults is among the kinds.

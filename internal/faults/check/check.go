@@ -53,6 +53,7 @@ func All() []Checker {
 		{"keys", "no two open jobs have a key, and none is refused that no open job has", keys},
 		{"ticks", "each tick of a schedule has one job, which comes once, and it goes on when nothing is broken any more", ticks},
 		{"batches", "a batch counts what became of its jobs, and the job that follows it comes once, when none of them is open", batches},
+		{"moves", "a move of a board ends when nothing is broken any more", moves},
 		{"apart", "what was posted to one tenant's board is shown on no other one, and nothing is done about it there", apart},
 		{"linear", "the calls on each job look as if they had come one after the other", Linear},
 	}

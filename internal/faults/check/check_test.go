@@ -232,6 +232,9 @@ var bads = []struct {
 	{"ticks", "it was posted twice", func(h *history.History) { h.Schedules[0].Jobs[0] = "3" }},
 	{"ticks", "3 ticks of schedule s were posted, and 5 to 7 have been", func(h *history.History) { h.Schedules[0].Jobs = nil }},
 	{"ticks", "posted nothing any more after its tick of 1970-01-01T00:00:06Z", func(h *history.History) { h.Schedules[0].WentOn = false }},
+	{"moves", "is COPYING for ever", func(h *history.History) {
+		h.Moves = []history.Move{{To: "there", Begin: 4 * time.Second, End: history.Forever, State: "COPYING"}}
+	}},
 	{"apart", "of the board other shows it", func(h *history.History) {
 		h.Lists = append(h.Lists, history.List{Server: "s", Board: "other", State: job.Unclaimed, Jobs: []history.Listed{{Job: c, Priority: 3, Sequence: 3}}})
 	}},

@@ -16,10 +16,11 @@ import (
 // problem too: nothing is known of them.
 const patience = time.Minute
 
-// model is what a job's calls are held against on a store.
-func model(store string) porcupine.Model {
+// model is what the calls of a history on a job are held against.
+func model(h *history.History) porcupine.Model {
+	first := state{byHost: h.Store == "zookeeper", moves: len(h.Moves) > 0}
 	m := porcupine.NondeterministicModel{
-		Init:              func() []any { return []any{state{byHost: store == "zookeeper"}} },
+		Init:              func() []any { return []any{first} },
 		Step:              func(s, in, _ any) []any { return s.(state).next(in.(history.Op)) },
 		DescribeOperation: func(in, _ any) string { return describe(in.(history.Op)) },
 	}
@@ -59,12 +60,12 @@ func Linear(h *history.History) (problems []Problem) {
 			ops = certain(ops)
 		}
 		calls := operations(once(withLostTries(h, ops)))
-		switch porcupine.CheckOperationsTimeout(model(h.Store), calls, patience) {
+		switch porcupine.CheckOperationsTimeout(model(h), calls, patience) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
 			problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("its %d calls could not be judged within %v", len(calls), patience)})
 		case porcupine.Illegal:
-			problems = append(problems, Problem{Job: id, Text: "impossible: " + impossible(model(h.Store), calls)})
+			problems = append(problems, Problem{Job: id, Text: "impossible: " + impossible(model(h), calls)})
 		}
 	}
 	return problems

@@ -29,6 +29,10 @@ type state struct {
 	// byHost says that each host tells by itself when a lease is over: until one of them
 	// has ended the claim in the store, one may refuse its token and another not.
 	byHost bool
+
+	// moves says that the job's board may move: a store that it comes to does not know which
+	// claims were abandoned or trashed before.
+	moves bool
 }
 
 // anyToken is the token of a claim whose client was not told.
@@ -247,6 +251,6 @@ func (s state) refuses(op history.Op) bool {
 		return op.Kind == job.NotFound && !onBoard
 	}
 	done := s.phase == job.Complete && s.doneBy == op.Token
-	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && !s.endedBy(op.Call, op.Token) ||
+	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && (!s.endedBy(op.Call, op.Token) || s.moves && op.Call != history.Consume) ||
 		op.Kind == job.NotFound && s.gone() && !done
 }

@@ -125,10 +125,10 @@ func ages(h *history.History) (problems []Problem) {
 			posted[calls[0].Board] = append(posted[calls[0].Board], calls[0])
 		}
 	}
-	for _, list := range posted {
+	for board, list := range posted {
 		for _, a := range list {
 			for _, b := range list {
-				if before(a, b) && a.Sequence >= b.Sequence {
+				if before(a, b) && a.Sequence >= b.Sequence && !h.Moved(board, a.Begin, b.End) { // which numbers its jobs anew
 					problems = append(problems, Problem{Job: b.Job, Text: fmt.Sprintf("it was posted after %s was, and has the number %d where that has %d", a.Job, b.Sequence, a.Sequence)})
 				}
 			}

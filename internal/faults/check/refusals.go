@@ -48,12 +48,16 @@ func refusals(h *history.History) (problems []Problem) {
 // lapsedUntold reports whether the claim of a job that a call's answer lacks had lapsed
 // before the call was answered, and the job had gone to somebody else. On ZooKeeper each
 // claim of a call is a step of its own; where the driver is killed between them, the
-// answer to the next try is made of those claims that still stand.
+// answer to the next try is made of those claims that still stand. A board that has moved
+// meanwhile does not know the next try again.
 func lapsedUntold(h *history.History, key ownedJob, calls []history.Op) bool {
+	answered := calls[0].End
+	if h.Moved(calls[0].Board, calls[0].Begin, answered) {
+		return true
+	}
 	if h.Store != "zookeeper" {
 		return false
 	}
-	answered := calls[0].End
 	next := slices.ContainsFunc(h.Ops, func(op history.Op) bool {
 		return op.Call == history.Claim && op.Job == key.job && op.Outcome == history.Done && op.Owner != key.owner &&
 			op.Begin > calls[0].Begin && op.Begin < answered

@@ -5,6 +5,7 @@
 package history
 
 import (
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
@@ -188,6 +189,9 @@ type History struct {
 	// Relays are jobs that were posted through one server and waited for at another.
 	Relays []Relay `json:"relays,omitempty"`
 
+	// Moves are those of boards from store to store.
+	Moves []Move `json:"moves,omitempty"`
+
 	// OpenJobs is the limit of a board's open jobs, by its name.
 	OpenJobs map[string]int `json:"openJobs,omitempty"`
 
@@ -248,6 +252,20 @@ type Relay struct {
 	Asked time.Duration `json:"asked"` // when the claim was begun that was answered without an error
 	Wait  time.Duration `json:"wait"`  // how long that claim was to wait
 	Got   time.Duration `json:"got"`   // when it was answered with the job; Forever: it was answered without
+}
+
+// Move is one of a board from store to store.
+type Move struct {
+	Board string        `json:"board"`
+	To    string        `json:"to"`
+	Begin time.Duration `json:"begin"` // when it was asked for
+	End   time.Duration `json:"end"`   // when it was seen to have ended; Forever: never
+	State string        `json:"state"` // as it was seen last; empty: nobody was told that it had begun
+}
+
+// Moved reports whether a board may have moved between two times.
+func (h *History) Moved(board string, begin, end time.Duration) bool {
+	return slices.ContainsFunc(h.Moves, func(m Move) bool { return m.Board == board && m.Begin <= end && m.End >= begin })
 }
 
 // Due is how many ticks there are until one of them, with it.

@@ -177,7 +177,7 @@ func (r *resting) endWatch(ctx context.Context, watchers *Watchers) error {
 	return err
 }
 
-// Totals counts the ops and the relays of a history by what came of them, for people.
+// Totals counts the ops, relays and moves of a history by what came of them, for people.
 func Totals(h *history.History) string {
 	totals := map[string]int{}
 	for _, op := range h.Ops {
@@ -196,6 +196,9 @@ func Totals(h *history.History) string {
 		} else {
 			totals["relay got"]++
 		}
+	}
+	for _, m := range h.Moves {
+		totals["move "+m.State]++
 	}
 	var text []string
 	for _, key := range slices.Sorted(maps.Keys(totals)) {
