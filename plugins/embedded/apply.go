@@ -195,7 +195,12 @@ func (v *boardTx) apply(op *driver.Op) driver.Result {
 	case driver.Purge:
 		return v.purge(op, &plan, s)
 	}
-	return v.change(op, &plan, s)
+	r = v.change(op, &plan, s)
+	if op.Import != nil && op.Import.Then != nil {
+		r = v.then(op, &plan, s, r)
+		r.Record = nil // which a Post alone shows
+	}
+	return r
 }
 
 // replace takes the job away that a post replaces, if both can be done; otherwise r says

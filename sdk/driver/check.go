@@ -45,6 +45,9 @@ func (op *Op) Check(c Capabilities) error {
 	if err := op.Hold.check(); err != nil {
 		return err
 	}
+	if err := op.checkFollowing(c); err != nil {
+		return err
+	}
 	return op.checkKind(c)
 }
 

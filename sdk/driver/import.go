@@ -12,14 +12,19 @@ import (
 // Sequences, and the places of trashed and ended jobs in a scan, are given in the order of
 // the imports. Ending.Keep counts from now, the window of a tombstone from EndedAt or from
 // now, as the store likes. Only for stores with Capabilities.Imports.
+//
+// With a Move it also lets an Update, a Trash, a Restore and a Purge through on the board that
+// receives, so that what was imported follows what becomes of it in the other store. These are
+// done as ever; an Update may have a Then, which is carried out just after it and only
+// together with it, and is AlreadyClaimed where somebody holds the job, lapsed or not.
 type Import struct {
-	CreatedAt time.Time // of the posting; kept to the microsecond at least
+	CreatedAt time.Time // of the posting; kept to the microsecond at least. Zero but for a Post
 
 	// Then is the Trash, the Remove or the Claim that the job went through, carried out just
-	// after the Post and only together with it; nil: the job is open, and nobody holds it. A
-	// Precondition of HeldByToken or Lapsed is not looked at: Token is that of a claim in the
-	// other store, and a retry of the ending is answered. Everything else of the job is the
-	// Post's. A Claim has no ClaimSpec: Owner holds the job by Token, from now on for Lease,
+	// after the Post or the Update and only together with it; nil: the job is open, and nobody
+	// holds it. A Precondition of HeldByToken or Lapsed is not looked at: Token is that of a
+	// claim in the other store, and a retry of the ending is answered. Everything else of the
+	// job is the Post's or the Update's. A Claim has no ClaimSpec: Owner holds the job by Token, from now on for Lease,
 	// or with NoExpiry, and Limits are counted while the claim stands, whatever their Max. It
 	// is only for imports of a Move, and Precondition where Token is not of the board's
 	// generation.
@@ -48,17 +53,42 @@ func (op *Op) checkImport(c Capabilities) error {
 		return job.Errorf(job.Invalid, "boards do not move here: want an import that belongs to no move")
 	case i.CreatedAt.IsZero():
 		return job.Errorf(job.Invalid, "the import does not say when the job was posted")
-	case i.Then == nil:
+	}
+	return op.checkThen(op.Posting.ID, c)
+}
+
+// checkFollowing looks at an op that has what was imported follow the other store.
+func (op *Op) checkFollowing(c Capabilities) error {
+	i := op.Import
+	switch {
+	case op.Kind == Post || i == nil:
+		return nil
+	case op.Kind != Update && op.Kind != Trash && op.Kind != Restore && op.Kind != Purge:
+		return job.Errorf(job.Invalid, "an op of kind %d has an import: want %d, %d, %d, %d or %d", op.Kind, Post, Update, Trash, Restore, Purge)
+	case !c.Moves:
+		return job.Errorf(job.Invalid, "boards do not move here: want an op without an import")
+	case i.Move == [16]byte{} || !i.CreatedAt.IsZero():
+		return job.Errorf(job.Invalid, "the import of a job that is there names no move, or when it was posted: want a move alone")
+	case op.Precondition != Whatever || op.Version != 0:
+		return job.Errorf(job.Invalid, "an imported job follows the other store whoever holds it: want no precondition and no version")
+	case i.Then != nil && op.Kind != Update:
+		return job.Errorf(job.Invalid, "an op of kind %d says what the job went through: want that of %d or %d alone", op.Kind, Post, Update)
+	}
+	return op.checkThen(op.Job, c)
+}
+
+// checkThen looks at what an imported job went through.
+func (op *Op) checkThen(id job.ID, c Capabilities) error {
+	i, then := op.Import, op.Import.Then
+	switch {
+	case then == nil:
 		return nil
 	case i.EndedAt.IsZero():
 		return job.Errorf(job.Invalid, "the import does not say when the job ended, or was put into the trash")
-	}
-	then := i.Then
-	switch {
 	case then.Kind != Trash && then.Kind != Remove && then.Kind != Claim:
 		return job.Errorf(job.Invalid, "the imported job went through an op of kind %d: want %d, %d or %d", then.Kind, Trash, Remove, Claim)
-	case then.Job != op.Posting.ID:
-		return job.Errorf(job.Invalid, "the import is of job %v and says how %v ended: want the same job", op.Posting.ID, then.Job)
+	case then.Job != id:
+		return job.Errorf(job.Invalid, "the import is of job %v and says how %v ended: want the same job", id, then.Job)
 	case then.Precondition != Whatever && !then.Precondition.ByToken():
 		return job.Errorf(job.Invalid, "the imported job ended by precondition %d: want a token or none", then.Precondition)
 	case then.Version != 0 || then.Status != nil || then.Attach != nil || then.Hold != nil:

@@ -8,10 +8,13 @@ import (
 // not implement it; one that does declares Capabilities.Moves on the boards of which that
 // holds.
 //
-// A host moves a board so: it freezes the board in the old store, has the one in the new
-// store receive, imports everything there (see Import.Move), notes where the board is now,
-// and admits the new one. Any host may go on where another one stopped, so every step may
-// come twice. Until the host has noted it, the old board is thawed where the move is given up.
+// A host moves a board so: it has the one in the new store receive, and imports everything
+// there while the old one is still at work (see Import.Move), then in rounds what has changed
+// meanwhile, which it learns from Watch. When little is left it freezes the old board, has the
+// new one receive once more, from behind the position that the old one has come to, imports
+// the rest and the claims in hand, notes where the board is now, and admits the new one. Any
+// host may go on where another one stopped, so every step may come twice. Until the host has
+// noted it, the old board is thawed where the move is given up.
 type Mover interface {
 	// MoveBoard takes one step of a move with a board that is open here. It is as durable
 	// as any change when it returns, holds on every host of the store, and outlasts closing
@@ -24,7 +27,7 @@ type Move struct {
 	Step MoveStep
 	ID   [16]byte // random, of the move: never zero
 
-	// Generation and Position, for Receive, are those of the old board once it is frozen. The
+	// Generation and Position, for Receive, are those that the old board has come to. The
 	// new one goes on in that generation, or stays in its own if that is later, and with
 	// positions and epochs above that position: so tokens grow, those of claims in hand stay
 	// good, and a watch from a position of the old board is told to Resync.
@@ -46,9 +49,12 @@ const (
 	// Thaw ends Freeze. A board that is open already stays so.
 	Thaw
 
-	// Receive has the board refuse likewise every change but an import with Import.Move, and
-	// go on as Generation and Position say. Nobody holds a job of it: where somebody does, it
-	// is Precondition. The board has to be opened again before it is used.
+	// Receive has the board refuse likewise every change of its jobs but one with Import.Move,
+	// and go on as Generation and Position say; its documents can be changed, by whoever
+	// brings them. Nobody holds a job of it: where somebody does, it is Precondition. The board
+	// has to be opened again before it is used. It may come again for the same move, with what
+	// the old board has come to since, and imported claims stand then: the new one goes on
+	// beyond that, or stays where it is if that is further.
 	Receive
 
 	// Admit ends Receive, and then imports of the move are refused. A board that is open

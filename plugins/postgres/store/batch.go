@@ -167,6 +167,9 @@ func (n *needs) of(op *driver.Op) {
 			n.of(op.Replaces)
 		}
 		if op.Import != nil && op.Import.Then != nil {
+			if then := op.Import.Then; op.Kind != driver.Post && then.Ending != nil && then.Ending.Keep > 0 {
+				n.ends = append(n.ends, op.Job)
+			}
 			n.changes++
 		}
 		return

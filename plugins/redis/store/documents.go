@@ -163,8 +163,6 @@ func (d documents) answer(cmd *redis.Cmd, name string, ifVersion uint64) (uint64
 		return 0, document.NotThere(name)
 	case frozenDocuments:
 		return 0, job.Errorf(job.Unavailable, transition.Frozen)
-	case receivingDocuments:
-		return 0, job.Errorf(job.Unavailable, transition.Receiving)
 	default:
 		return version, nil
 	}

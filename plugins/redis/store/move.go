@@ -25,11 +25,9 @@ var (
 	docmoveScript = newScript(docmoveLua)
 )
 
-// What changes of a board's documents are answered with while it moves, see lua/docmove.lua.
-const (
-	frozenDocuments    = 3
-	receivingDocuments = 4
-)
+// frozenDocuments is what changes of a frozen board's documents are answered with, see
+// lua/docmove.lua.
+const frozenDocuments = 3
 
 // moveTries is how often a step is tried that another one comes before.
 const moveTries = 10
@@ -57,10 +55,7 @@ func (s *Store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 			continue
 		}
 		mark := ""
-		switch {
-		case passage.Receiving:
-			mark = strconv.Itoa(receivingDocuments)
-		case passage != transition.Passage{}:
+		if passage.Closed() != nil {
 			mark = strconv.Itoa(frozenDocuments)
 		}
 		if err := docmoveScript.run(context.WithoutCancel(ctx), s.client, []string{movedOf(name)}, mark).Err(); err != nil {
@@ -82,7 +77,7 @@ func (b *board) pass(ctx context.Context, st *opening, m *driver.Move) (passage 
 	if err != nil {
 		return passage, false, err
 	}
-	if passage, err = before.After(m, 0); err != nil || passage == before {
+	if passage, err = before.After(m, 0); err != nil || passage == before && m.Step != driver.Receive {
 		return passage, err == nil, err
 	}
 	reply, err := moveScript.run(context.WithoutCancel(ctx), b.store.client, []string{st.keys.head},

@@ -63,6 +63,11 @@ func encodeOp(op *driver.Op, c driver.Capabilities) ([]byte, error) {
 	case driver.Tally:
 		p.tally(op)
 	}
+	if op.Import != nil {
+		if err := p.imported(op.Import); err != nil {
+			return nil, err
+		}
+	}
 	return p.b, nil
 }
 
@@ -317,11 +322,15 @@ func (p *packer) imported(i *driver.Import) error {
 		p.u8(0)
 		return nil
 	}
-	if i.CreatedAt.Unix() < 0 || i.Then != nil && i.EndedAt.Unix() < 0 {
+	created := i.CreatedAt
+	if created.IsZero() { // of an op that posts nothing
+		created = time.UnixMicro(0)
+	}
+	if created.Unix() < 0 || i.Then != nil && i.EndedAt.Unix() < 0 {
 		return job.Errorf(job.Invalid, "the import is of a time before 1970: want a later one")
 	}
 	p.u8(1)
-	p.u64(uint64(i.CreatedAt.UnixMicro()))
+	p.u64(uint64(created.UnixMicro()))
 	p.b = append(p.b, i.Move[:]...)
 	if i.Then == nil {
 		p.blob(nil)

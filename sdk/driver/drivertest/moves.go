@@ -15,6 +15,9 @@ var moveChecks = []check{
 	{name: "moves/traffic", run: moving(moveTraffic)},
 	{name: "moves/others", run: moving(moveOthers)},
 	{name: "moves/receive", run: moving(moveReceive)},
+	{name: "moves/again", run: moving(moveAgain)},
+	{name: "moves/follows", run: moving(moveFollows)},
+	{name: "moves/follows-claims", run: moving(moveFollowsClaims)},
 	{name: "moves/admit", run: moving(moveAdmit)},
 	{name: "moves/held", run: moving(moveHeld)},
 	{name: "moves/claims", run: moving(moveClaims)},
@@ -251,8 +254,11 @@ func moveReceive(e *env) {
 	}
 	e.refused(claimOp("w", long, open.Job), job.Unavailable, "a claim on a board that receives")
 	e.refused(plain(driver.Remove, open.Job), job.Unavailable, "a job of a board that receives is canceled")
-	_, err := e.driver.Documents().Put(e.Context(), e.shelf(), driver.Document{Name: "a"}, version)
-	e.wantKind(err, job.Unavailable, "Put on a board that receives")
+	version = e.put(e.shelf(), "a", "of the other store", version)
+	e.put(e.shelf(), "new", "likewise", 0)
+	if err := e.driver.Documents().Delete(e.Context(), e.shelf(), "a", version); err != nil {
+		e.Errorf("Delete on a board that receives, whose documents come along, too: %v", err)
+	}
 	e.state(open.Job, job.Unclaimed, "imported")
 	e.state(aside.Job, job.Trashed, "imported")
 	e.state(gone.Job, job.Complete, "imported")

@@ -33,10 +33,13 @@ func lasting(t drivertest.T) func() driver.Driver {
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	return func() driver.Driver { return unclosed{d} }
+	return func() driver.Driver { return unclosed{d, d.(driver.Mover)} } //nolint:forcetypeassert // it is one
 }
 
-type unclosed struct{ driver.Driver }
+type unclosed struct {
+	driver.Driver
+	driver.Mover
+}
 
 func (unclosed) Close() error { return nil }
 

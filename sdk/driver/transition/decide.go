@@ -123,6 +123,8 @@ func onBoard(op *driver.Op, f *Facts) (job.Kind, string) {
 		return job.Aborted, changed
 	case op.Kind == driver.Release && !f.claimed():
 		return job.NotClaimed, nobodyHolds
+	case op.Import != nil && op.Import.Then != nil && f.claimed():
+		return job.AlreadyClaimed, somebodyHolds
 	case op.Kind == driver.Extend && f.Holder.Foreign && f.Leaseless:
 		return job.Precondition, noForeignLease
 	}

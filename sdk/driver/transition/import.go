@@ -8,8 +8,8 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// Then returns what an import is to write after its Post, of which posted is the plan
-// that was carried out. Nothing refuses it. Finish gets Import.EndedAt as its time.
+// Then returns what an import is to write after its Post or Update, of which posted is the
+// plan that was carried out. Nothing refuses it. Finish gets Import.EndedAt as its time.
 func Then(op *driver.Op, posted *Plan) Plan {
 	f := Facts{Now: posted.At, State: job.Unclaimed, Version: posted.Version, Held: posted.Held, NotBefore: posted.NotBefore}
 	if op.Import.Then.Kind == driver.Claim {

@@ -79,6 +79,12 @@ func (s Passage) After(m *driver.Move, claimed int64) (Passage, error) {
 	return wanted, nil
 }
 
+// Goes reports whether a step changes something on a board that stands so, and stands after
+// it as After said: Receive may only have to lift what the board has come to.
+func (s Passage) Goes(m *driver.Move, after Passage, generation uint64, position driver.Position) bool {
+	return s != after || m.Step == driver.Receive && (m.Generation > generation || m.Position >= position)
+}
+
 // Refuses returns the answer to an op that the board, in its generation, does not take as it
 // stands.
 func (s Passage) Refuses(op *driver.Op, generation uint64) (r driver.Result, refused bool) {
@@ -101,11 +107,8 @@ func (s Passage) Refuses(op *driver.Op, generation uint64) (r driver.Result, ref
 
 // Closed is the error of a change to a document of the board; nil: it may be made.
 func (s Passage) Closed() error {
-	switch {
-	case !s.taken():
-		return nil
-	case s.Receiving:
-		return job.Errorf(job.Unavailable, Receiving)
+	if s.taken() && !s.Receiving {
+		return job.Errorf(job.Unavailable, Frozen)
 	}
-	return job.Errorf(job.Unavailable, Frozen)
+	return nil
 }

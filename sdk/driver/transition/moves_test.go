@@ -58,3 +58,29 @@ func TestPassage(t *testing.T) {
 		}
 	}
 }
+
+// TestPassageGoes checks when a step has something to write.
+func TestPassageGoes(t *testing.T) {
+	t.Parallel()
+	open, receiving := transition.Passage{}, transition.Passage{Move: [16]byte{1}, Receiving: true}
+	for _, tc := range []struct {
+		name          string
+		before, after transition.Passage
+		step          driver.MoveStep
+		generation    uint64
+		position      driver.Position
+		want          bool
+	}{
+		{"receive", open, receiving, driver.Receive, 1, 1, true},
+		{"receive again from where it was", receiving, receiving, driver.Receive, 3, 9, false},
+		{"receive again from as far as it is", receiving, receiving, driver.Receive, 3, 10, true},
+		{"receive again in a later generation", receiving, receiving, driver.Receive, 4, 1, true},
+		{"admit", receiving, open, driver.Admit, 0, 0, true},
+		{"admit again", open, open, driver.Admit, 9, 99, false},
+	} {
+		m := &driver.Move{Step: tc.step, ID: [16]byte{1}, Generation: tc.generation, Position: tc.position}
+		if got := tc.before.Goes(m, tc.after, 3, 10); got != tc.want {
+			t.Errorf("%s: got %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}

@@ -35,6 +35,7 @@ local function permit(o, j)
   if j.trashed then return refuse(NOT_FOUND, o.id, j, 'the job is in the trash, not on the board') end
   if o.version ~= 0 and o.version ~= j.version then return refuse(ABORTED, o.id, j, 'the job was changed meanwhile') end
   if o.kind == RELEASE and not (j.claim or j.foreign) then return refuse(NOT_CLAIMED, o.id, j, 'nobody holds the job') end
+  if o.after and (j.claim or j.foreign) then return refuse(ALREADY_CLAIMED, o.id, j, 'somebody holds the job') end
 end
 
 -- A stamp remembers one op, so that its retry is answered in the same way: an
@@ -129,10 +130,15 @@ end
 change_[UPDATE] = function(o, j)
   if nomemory and grows(o, j) then return refuse(QUOTA_EXCEEDED, o.id, j, NO_MEMORY) end
   writable(o, j)
+  if o.after then
+    countable(j.limits)
+    change_.follows(o)
+  end
   write(o, j)
   if o.hold > 0 then hold(j) end
   change(j, o.event, o.reason, (j.claim or j.foreign) and j.by or '')
-  return done(o, j.version, notBefore(o, j))
+  local r = done(o, j.version, notBefore(o, j))
+  return o.after and change_[o.after.kind](o.after, j) or r
 end
 
 change_[RELEASE] = function(o, j)

@@ -1,5 +1,5 @@
--- follows fails unless all can be written that the job of an import went through. The
--- limits of its post are countable: they are raised before.
+-- follows fails unless all can be written that the job of an import went through. What its
+-- post counts is countable.
 function change_.follows(o)
   writable(o.after, nil)
   if o.after.kind == group_.HELD then

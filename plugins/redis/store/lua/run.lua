@@ -53,10 +53,14 @@ local function readPost(o, raw, at, read)
   o.limits, at = limitsAt(raw, at)
   at = readKeys(o, raw, at)
   o.emptied, at = get('>I2c0', raw, at)
-  local imports, after
-  imports, at = get('>B', raw, at)
-  if imports == 0 then return end
-  o.created, o.move, after, at = get('>I8c16I4c0', raw, at)
+  return at
+end
+
+-- group_.readImport reads what an op of a move has behind all else; others end there.
+function group_.readImport(o, raw, at, read)
+  if at > #raw or get('>B', raw, at) == 0 then return end
+  local after
+  o.created, o.move, after, at = get('>I8c16I4c0', raw, at + 1)
   if after ~= '' then
     o.after = read(after)
     o.after.at = get('>I8', raw, at)
@@ -83,9 +87,10 @@ function read(raw)
     o.attach[#o.attach + 1], o.attach[#o.attach + 2], o.attach[#o.attach + 3] = name, delete == 1, data
   end
   if o.kind == CLAIM_OP then readClaim(o, raw, at)
-  elseif o.kind == POST then readPost(o, raw, at, read)
+  elseif o.kind == POST then group_.readImport(o, raw, readPost(o, raw, at, read), read)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
-  elseif o.kind == RESTORE then readKeys(o, raw, at)
+  elseif o.kind == RESTORE then group_.readImport(o, raw, readKeys(o, raw, at), read)
+  elseif o.kind == UPDATE or o.kind == SET_ASIDE or o.kind == PURGE then group_.readImport(o, raw, at, read)
   elseif o.kind == group_.TALLY then o.group, o.what = get('>I2c0B', raw, at)
   elseif o.kind == group_.HELD then
     o.lease, at = get('>I8', raw, at)

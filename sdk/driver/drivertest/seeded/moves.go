@@ -28,6 +28,11 @@ func moveBugs() []Bug {
 			m.Generation = 0
 			return d.MoveBoard(ctx, board, m)
 		}, nil)},
+		{Name: "receives-once", Doc: "stays where it was when it is to receive from further on", Check: "moves/again", Open: moving(receivesOnce(), nil)},
+		{Name: "stands-still", Doc: "does not let imported jobs follow the other store", Check: "moves/follows", Open: moving(nil, standsStill)},
+		{Name: "follows-anybody", Doc: "lets jobs follow for another move", Check: "moves/follows", Open: moving(nil, followsAnybody)},
+		{Name: "follows-halfway", Doc: "brings a job up to date, and not what it went through", Check: "moves/follows-claims", Open: moving(nil, followsHalfway)},
+		{Name: "keeps-documents-shut", Doc: "refuses documents while the board receives", Check: "moves/receive", Open: keepsDocumentsShut},
 		{Name: "imports-late", Doc: "takes imports of a move that has ended", Check: "moves/admit", Open: moving(nil, importsLate)},
 		{Name: "loses-claims", Doc: "imports jobs without their claims", Check: "moves/claims", Open: moving(nil, losesClaims)},
 		{Name: "keeps-no-tokens", Doc: "gives an imported claim a token of its own", Check: "moves/claims", Open: moving(nil, keepsNoTokens)},
@@ -119,4 +124,79 @@ func keepsNoTokens(ctx context.Context, d driver.Driver, board string, op driver
 
 func countsNoClaims(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	return importing(ctx, d, board, op, func(_ *driver.Import, then *driver.Op) { then.Limits = nil })
+}
+
+func receivesOnce() func(context.Context, mover, string, driver.Move) error {
+	receiving := map[string]bool{}
+	return func(ctx context.Context, d mover, board string, m driver.Move) error {
+		if m.Step == driver.Receive && receiving[board] {
+			return nil
+		}
+		receiving[board] = m.Step == driver.Receive
+		return d.MoveBoard(ctx, board, m)
+	}
+}
+
+// follows reports whether an op has an imported job follow the other store.
+func follows(op *driver.Op) bool { return op.Import != nil && op.Kind != driver.Post }
+
+func standsStill(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if follows(&op) && op.Kind == driver.Update {
+		op.Status = nil
+	}
+	return one(ctx, d, board, op)
+}
+
+// followsAnybody answers as if it had changed a job that another move would have follow.
+func followsAnybody(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	r := one(ctx, d, board, op)
+	if !follows(&op) || r.Kind != job.Precondition {
+		return r
+	}
+	records, err := d.Read(ctx, board, []job.ID{op.Job}, 0)
+	if err != nil {
+		return driver.Failed(err)
+	}
+	return driver.Result{Position: records[0].Position, Version: records[0].Version, At: records[0].ModifiedAt}
+}
+
+func followsHalfway(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if follows(&op) && op.Import.Then != nil {
+		i := *op.Import
+		i.Then, op.Import = nil, &i
+	}
+	return one(ctx, d, board, op)
+}
+
+// shut is a driver that changes no document of a board that receives.
+type shut struct {
+	mover
+	documents *shutDocuments
+}
+
+type shutDocuments struct {
+	driver.Documents
+	receiving map[string]bool
+}
+
+func keepsDocumentsShut(ctx context.Context, c driver.Config) (driver.Driver, error) {
+	d, err := memdriver.Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return shut{d.(mover), &shutDocuments{d.Documents(), map[string]bool{}}}, nil //nolint:forcetypeassert // memdriver is one
+}
+
+func (s shut) MoveBoard(ctx context.Context, board string, m driver.Move) error {
+	s.documents.receiving[board] = m.Step == driver.Receive
+	return s.mover.MoveBoard(ctx, board, m)
+}
+
+func (s shut) Documents() driver.Documents { return s.documents }
+
+func (s *shutDocuments) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	if s.receiving[space.Board] {
+		return 0, job.Errorf(job.Unavailable, "the board receives")
+	}
+	return s.Documents.Put(ctx, space, doc, ifVersion)
 }
