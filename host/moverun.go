@@ -24,7 +24,8 @@ type moveRun struct {
 
 	mu    sync.Mutex
 	board catalog.Board // as it was written last
-	jobs  atomic.Int64  // that are there already
+	jobs  atomic.Int64  // that were brought
+	round atomic.Int64
 }
 
 // errNotMine ends a run: the move is another host's now, or is further than was thought.
@@ -68,7 +69,7 @@ func (m *mover) drive(ctx context.Context, at catalog.At) time.Duration {
 		if move.State == catalog.Moved {
 			return time.Minute
 		}
-		if early := move.State == catalog.Preparing || move.State == catalog.Copying; early && (lasting(err) || time.Since(since) >= m.giveUp) {
+		if early := move.State == catalog.Preparing || move.State == catalog.Copying || move.State == catalog.Freezing; early && (lasting(err) || time.Since(since) >= m.giveUp) {
 			_ = r.update(ctx, func(move *catalog.Move) { move.State, move.Problem = catalog.Abandoning, err.Error() }) // else it is looked at once more
 			continue
 		}
@@ -184,7 +185,7 @@ func (r *moveRun) update(ctx context.Context, change func(*catalog.Move)) error 
 // is.
 func (r *moveRun) alive(ctx context.Context, stop context.CancelCauseFunc) {
 	for sleep.For(ctx, beatEvery) == nil {
-		if err := r.update(ctx, func(m *catalog.Move) { m.Jobs = max(m.Jobs, r.jobs.Load()) }); errors.Is(err, errNotMine) {
+		if err := r.update(ctx, func(m *catalog.Move) { m.Jobs, m.Rounds = r.jobs.Load(), r.round.Load() }); errors.Is(err, errNotMine) {
 			stop(err)
 			return
 		}
@@ -213,6 +214,8 @@ func (r *moveRun) advance(ctx context.Context, state catalog.MoveState) error {
 		err = r.prepare(ctx)
 	case catalog.Copying:
 		err = r.copy(ctx)
+	case catalog.Freezing:
+		err = r.goOn(ctx)
 	case catalog.Switched:
 		err = r.admit(ctx)
 	case catalog.Abandoning:

@@ -279,7 +279,7 @@ func TestMoveThereAndBack(t *testing.T) {
 }
 
 // moveSteps are all places at which a host may be killed, in order.
-var moveSteps = []string{"prepare", "freeze", "documents", "receive", "jobs", "compare", "switch", "admit", "admitted"}
+var moveSteps = []string{"prepare", "receive", "documents", "jobs", "round", "freeze", "rest", "compare", "switch", "admit", "admitted"}
 
 // TestMoveGoesOn kills the host that moves a board at each step, while others work on the
 // board: another host goes on, and no job is lost or consumed twice.
@@ -289,6 +289,7 @@ func TestMoveGoesOn(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			d := deploy(t)
+			host.SetMoves(d.hosts[1], nil, time.Second, time.Minute) // the first is to come as far as that
 			var dead atomic.Bool
 			host.SetMoves(d.hosts[0], func(name string) error {
 				if name == step {

@@ -62,16 +62,37 @@ func (m *home) inbox(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// homes returns both ends of the move.
-func (r *moveRun) homes(ctx context.Context) (from, to *home, err error) {
+// position returns how far the board has come there.
+func (m *home) position(ctx context.Context) (at driver.Position, err error) {
+	for page, err := range m.running.raw.Scan(ctx, m.key(), driver.ScanRequest{Limit: 1}) {
+		if err != nil {
+			return 0, err
+		}
+		at = page.Position
+	}
+	return at, nil
+}
+
+// ends are the two homes of a board that moves.
+type ends struct {
+	from, to *home
+	move     catalog.Move
+	id       [16]byte // the move's, as drivers take it
+}
+
+// ends returns both ends of the move.
+func (r *moveRun) ends(ctx context.Context) (e ends, err error) {
 	r.mu.Lock()
 	b := r.board
 	r.mu.Unlock()
-	if from, err = r.host.homeOf(ctx, b.Board, &b.Move.From); err != nil {
-		return nil, nil, err
+	e.move = *b.Move
+	if e.id, err = moveID(&e.move); err != nil {
+		return e, err
 	}
-	to, err = r.host.homeOf(ctx, b.Board, &b.Move.To)
-	return from, to, err
+	if e.from, err = r.host.homeOf(ctx, b.Board, &b.Move.From); err == nil {
+		e.to, err = r.host.homeOf(ctx, b.Board, &b.Move.To)
+	}
+	return e, err
 }
 
 // source opens the board where it is served, if this host does not serve it already.
@@ -97,10 +118,11 @@ func (r *moveRun) prepare(ctx context.Context) error {
 	if err := r.reached("prepare"); err != nil {
 		return err
 	}
-	from, to, err := r.homes(ctx)
+	e, err := r.ends(ctx)
 	if err != nil {
 		return err
 	}
+	from, to := e.from, e.to
 	if err := to.backend.place(ctx, r.host, to.running.driver.Documents(), to.Board); err != nil {
 		return err
 	}
@@ -117,120 +139,12 @@ func (r *moveRun) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	move := r.present()
-	if later := there.Generation > standing.Generation; later && counts.Claimed > 0 && time.Since(move.Begun) < move.Wait {
+	if later := there.Generation > standing.Generation; later && counts.Claimed > 0 && time.Since(e.move.Begun) < e.move.Wait {
 		return job.Errorf(job.Unavailable, "%d claims cannot come along, and are waited for", counts.Claimed)
 	}
 	return r.update(ctx, func(m *catalog.Move) {
-		m.State, m.Frozen = catalog.Copying, time.Now().UTC()
-		m.Total, m.Jobs, m.Problem = counts.Open+counts.Trashed+counts.Ended, 0, ""
+		m.State, m.Total, m.Jobs, m.Problem = catalog.Copying, counts.Open+counts.Trashed+counts.Ended, 0, ""
 	})
-}
-
-// copy freezes the board, brings everything to the new store, compares, and switches.
-func (r *moveRun) copy(ctx context.Context) error {
-	if err := r.reached("freeze"); err != nil {
-		return err
-	}
-	from, to, err := r.homes(ctx)
-	if err != nil {
-		return err
-	}
-	move := r.present()
-	id, err := moveID(&move)
-	if err != nil {
-		return err
-	}
-	standing, err := r.source(ctx)
-	if err != nil {
-		return err
-	}
-	if err := from.step(ctx, driver.Move{Step: driver.Freeze, ID: id}); err != nil {
-		return err
-	}
-	if err := r.reached("documents"); err != nil {
-		return err
-	}
-	there, err := to.open(ctx)
-	if err != nil {
-		return err
-	}
-	c := &board.Copy{
-		From: from.running.raw, To: to.running.raw, Key: from.key(), Move: id, Target: there,
-		History: to.History, Frozen: move.Frozen, Progress: func(jobs int64) { r.jobs.Store(jobs) },
-	}
-	if on := r.host.registry.board(r.at.Tenant, r.at.Name); on != nil && there.Capabilities.Limits {
-		c.Counted = on.quota.Counted
-	}
-	if err := c.Documents(ctx); err != nil {
-		return err
-	}
-	if err := r.receive(ctx, c, from, to, standing.Generation); err != nil {
-		return err
-	}
-	if err := r.reached("jobs"); err != nil {
-		return err
-	}
-	sum, err := c.Jobs(ctx)
-	if err != nil {
-		return err
-	}
-	if err := r.reached("compare"); err != nil {
-		return err
-	}
-	if err := compareCounts(ctx, from, to, &sum); err != nil {
-		return err
-	}
-	if n, err := from.inbox(ctx); err != nil || n > 0 {
-		if err == nil {
-			err = job.Errorf(job.Precondition, "postings wait in the board's inbox that came while it was frozen: move it again")
-		}
-		return err
-	}
-	if err := r.reached("switch"); err != nil {
-		return err
-	}
-	return r.update(ctx, func(m *catalog.Move) {
-		m.State, m.Jobs, m.Claims, m.Lost = catalog.Switched, sum.Open+sum.Trashed+sum.Ended, sum.Claimed, sum.Lost
-		m.Total = m.Jobs
-	})
-}
-
-// receive has the new board take in jobs, from behind everything that the old one told.
-func (r *moveRun) receive(ctx context.Context, c *board.Copy, from, to *home, generation uint64) error {
-	if err := r.reached("receive"); err != nil {
-		return err
-	}
-	var position driver.Position
-	for page, err := range from.running.raw.Scan(ctx, from.key(), driver.ScanRequest{Limit: 1}) {
-		if err != nil {
-			return err
-		}
-		position = page.Position
-	}
-	if err := to.step(ctx, driver.Move{Step: driver.Receive, ID: c.Move, Generation: generation, Position: position}); err != nil {
-		return err
-	}
-	var err error
-	c.Target, err = to.open(ctx)
-	return err
-}
-
-// compareCounts compares what both stores say that they have. What ended may be forgotten meanwhile.
-func compareCounts(ctx context.Context, from, to *home, sum *board.Copied) error {
-	here, err := from.running.raw.Count(ctx, from.key())
-	if err != nil {
-		return err
-	}
-	there, err := to.running.raw.Count(ctx, to.key())
-	if err != nil {
-		return err
-	}
-	if here.Open != there.Open || here.Trashed != there.Trashed || there.Open != sum.Open || there.Trashed != sum.Trashed || there.Claimed != sum.Claimed {
-		return job.Errorf(job.Internal, "the new store has %d open jobs, %d of them claimed, and %d in the trash, and %d, %d and %d were brought of %d and %d",
-			there.Open, there.Claimed, there.Trashed, sum.Open, sum.Claimed, sum.Trashed, here.Open, here.Trashed)
-	}
-	return nil
 }
 
 // admit opens the board in its new store.
@@ -238,20 +152,15 @@ func (r *moveRun) admit(ctx context.Context) error {
 	if err := r.reached("admit"); err != nil {
 		return err
 	}
-	_, to, err := r.homes(ctx)
+	e, err := r.ends(ctx)
 	if err != nil {
 		return err
 	}
-	move := r.present()
-	id, err := moveID(&move)
-	if err != nil {
-		return err
-	}
-	step := driver.Move{Step: driver.Admit, ID: id}
-	err = to.step(ctx, step)
+	step := driver.Move{Step: driver.Admit, ID: e.id}
+	err = e.to.step(ctx, step)
 	if job.KindOf(err) == job.Precondition { // it may only not be open here
-		if _, err = to.open(ctx); err == nil {
-			err = to.step(ctx, step)
+		if _, err = e.to.open(ctx); err == nil {
+			err = e.to.step(ctx, step)
 		}
 	}
 	if err != nil {
@@ -260,8 +169,12 @@ func (r *moveRun) admit(ctx context.Context) error {
 	if err := r.reached("admitted"); err != nil {
 		return err
 	}
-	r.logger.Info("the board has moved", "from", move.From.Backend, "to", move.To.Backend, "jobs", move.Jobs, "claims", move.Claims, "lost_claims", move.Lost)
-	return r.update(ctx, func(m *catalog.Move) { m.State, m.Ended, m.Problem = catalog.Moved, time.Now().UTC(), "" })
+	frozen := time.Since(e.move.Frozen)
+	r.logger.Info("the board has moved", "from", e.move.From.Backend, "to", e.move.To.Backend, "jobs", e.move.Jobs, "claims", e.move.Claims,
+		"lost_claims", e.move.Lost, "frozen_for", frozen)
+	return r.update(ctx, func(m *catalog.Move) {
+		m.State, m.Ended, m.FrozenFor, m.Problem = catalog.Moved, time.Now().UTC(), frozen, ""
+	})
 }
 
 // undo has the board go on in its old store, and takes away what is in the new one.
@@ -269,37 +182,43 @@ func (r *moveRun) undo(ctx context.Context) error {
 	if err := r.reached("thaw"); err != nil {
 		return err
 	}
-	from, to, err := r.homes(ctx)
-	if err != nil {
-		return err
-	}
-	move := r.present()
-	id, err := moveID(&move)
+	e, err := r.ends(ctx)
 	if err != nil {
 		return err
 	}
 	if _, err := r.source(ctx); err != nil {
 		return err
 	}
-	if err := from.step(ctx, driver.Move{Step: driver.Thaw, ID: id}); err != nil {
+	if err := e.from.step(ctx, driver.Move{Step: driver.Thaw, ID: e.id}); err != nil {
 		return err
+	}
+	frozen := time.Duration(0)
+	if !e.move.Frozen.IsZero() {
+		frozen = time.Since(e.move.Frozen)
 	}
 	if err := r.reached("clear"); err != nil {
 		return err
 	}
-	if err := to.clear(ctx); err != nil {
+	if err := e.to.clear(ctx); err != nil {
 		return err
 	}
-	r.logger.Warn("the move of the board was given up", "from", move.From.Backend, "to", move.To.Backend, "problem", move.Problem)
-	return r.update(ctx, func(m *catalog.Move) { m.State, m.Ended = catalog.Abandoned, time.Now().UTC() })
+	r.logger.Warn("the move of the board was given up", "from", e.move.From.Backend, "to", e.move.To.Backend, "problem", e.move.Problem)
+	return r.update(ctx, func(m *catalog.Move) {
+		m.State, m.Ended, m.FrozenFor = catalog.Abandoned, time.Now().UTC(), frozen
+	})
 }
 
-// clear takes away what the home has of the board, and frees its place.
-func (m *home) clear(ctx context.Context) error {
+// empty takes away what the home has of the board.
+func (m *home) empty(ctx context.Context) error {
 	if _, err := m.open(ctx); err != nil { // a driver that was restarted may not know it
 		return err
 	}
-	if err := m.running.driver.DropBoard(ctx, m.key()); err != nil {
+	return m.running.driver.DropBoard(ctx, m.key())
+}
+
+// clear does so, and frees its place.
+func (m *home) clear(ctx context.Context) error {
+	if err := m.empty(ctx); err != nil {
 		return err
 	}
 	return m.backend.placesIn(m.running.driver.Documents()).Vacate(ctx, catalog.LocationOf(m.Settings, m.key()), m.Tenant, m.Name)
@@ -307,11 +226,11 @@ func (m *home) clear(ctx context.Context) error {
 
 // drop takes away what the board left in its old store.
 func (r *moveRun) drop(ctx context.Context) error {
-	from, _, err := r.homes(ctx)
+	e, err := r.ends(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.host.dropLeft(ctx, from); err != nil {
+	if err := r.host.dropLeft(ctx, e.from); err != nil {
 		return err
 	}
 	return r.update(ctx, func(m *catalog.Move) { m.State = catalog.Dropped })

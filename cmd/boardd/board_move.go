@@ -22,7 +22,7 @@ type moveFlags struct {
 func (p *program) boardMoveCommand() *cobra.Command {
 	var f moveFlags
 	c := p.command("move BOARD --backend BACKEND [--dry-run]", "Move a board to another backend",
-		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is frozen while it is copied: calls that change it are told to come again, which\nclients do by themselves. Any server goes on after a crash. Until the board is switched over, --abandon\ngives the move up; what is left in the old store is dropped after the board's idempotency window, or by\n--drop. For tenant-admin.",
+		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is at work while it is copied, and frozen for what changed last: calls that change\nit are told to come again then, which clients do by themselves. Any server goes on after a crash. Until the board is switched over, --abandon\ngives the move up; what is left in the old store is dropped after the board's idempotency window, or by\n--drop. For tenant-admin.",
 		"boardd board move builds --backend pg --dry-run\n  boardd board move builds --backend pg",
 		func(ctx context.Context, args []string) error {
 			name, err := one(args, "board")
@@ -96,6 +96,10 @@ func moveTable(t *table, m *boarddv1.Move) {
 	t.line("total", m.GetTotal())
 	t.line("claims", m.GetClaims())
 	t.line("lost claims", m.GetLostClaims())
+	t.line("rounds", m.GetRounds())
+	if m.GetFrozenFor() != nil {
+		t.line("frozen for", m.GetFrozenFor().AsDuration().Round(time.Millisecond))
+	}
 	t.line("problem", m.GetProblem())
 }
 

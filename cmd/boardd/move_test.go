@@ -177,8 +177,9 @@ func TestMoveAtWork(t *testing.T) {
 			kill = 0
 		}
 		move := m.move(to, kill)
-		t.Logf("to %s: %d jobs and %d claims, frozen for %v, killed after %v", to, move.GetJobs(), move.GetClaims(),
-			move.GetEndedAt().AsTime().Sub(move.GetFrozenAt().AsTime()), kill)
+		t.Logf("to %s: %d jobs and %d claims in %v and %d rounds, frozen for %v, killed after %v", to, move.GetJobs(), move.GetClaims(),
+			move.GetEndedAt().AsTime().Sub(move.GetBegunAt().AsTime()), move.GetRounds(),
+			move.GetFrozenFor().AsDuration(), kill)
 	}
 	stopPosting()
 	posters.Wait()

@@ -64,6 +64,6 @@ func toMove(m *catalog.Move) *boarddv1.Move {
 	return &boarddv1.Move{
 		State: host.MoveWords(m.State), From: m.From.Backend, To: m.To.Backend, Jobs: m.Jobs, Total: m.Total,
 		Claims: m.Claims, LostClaims: m.Lost, Problem: m.Problem,
-		BegunAt: toTime(m.Begun), FrozenAt: toTime(m.Frozen), EndedAt: toTime(m.Ended),
+		BegunAt: toTime(m.Begun), FrozenAt: toTime(m.Frozen), EndedAt: toTime(m.Ended), FrozenFor: toDuration(m.FrozenFor), Rounds: m.Rounds,
 	}
 }

@@ -3,6 +3,7 @@ package board
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
@@ -11,25 +12,23 @@ import (
 )
 
 // A Copy brings all that one store keeps of a board to another one, in which the board
-// receives for a move (see driver.Mover). The board is frozen in the first. What was brought
-// before is known again, so a copy that was cut off is begun anew.
+// receives for a move (see driver.Mover): everything, and then in rounds what has changed
+// meanwhile, while the board is at work in the first. Jobs that somebody holds come without
+// their claims, which Rest brings when the board is frozen there.
 type Copy struct {
 	From, To driver.Driver
 	Key      string // of the board, in both
 	Move     [16]byte
 	Target   driver.BoardStatus // of the board in the second store, as it receives
 	History  time.Duration
-	Frozen   time.Time                          // since when no lease could be extended, by this host's clock
+	Frozen   time.Time                          // since when no lease could be extended, by this host's clock; zero: the board is at work
 	Counted  func(op *driver.Op) []driver.Limit // what the store is to count of an import's post or claim; nil: nothing
-	Progress func(jobs int64)                   // told how many jobs there are already; nil: nobody
+	Progress func(jobs int64)                   // told how many jobs were brought; nil: nobody
 
-	random entropy
-}
-
-// Copied says what a copy brought.
-type Copied struct {
-	Open, Claimed, Trashed, Ended int64 // Claimed are among Open
-	Lost                          int64 // claims that could not come along, among Open
+	random  entropy
+	changed changedJobs
+	jobs    int64 // that were brought
+	lost    int64 // claims that could not come along
 }
 
 // copiedSpaces are the spaces whose documents go along: all that is a board's own, but not
@@ -94,10 +93,13 @@ const (
 	copyBytes = 1 << 20
 )
 
-// Jobs brings the jobs: those that ended, the trash, and the open ones in the order in which
-// they were posted, each with all that belongs to it.
-func (c *Copy) Jobs(ctx context.Context) (Copied, error) {
-	b := copier{Copy: c, ctx: ctx, taking: taking{random: &c.random, history: c.History, lost: MovedReason, groups: c.Target.Capabilities.Groups, now: time.Now()}}
+// Everything brings the jobs: those that ended, the trash, and the open ones in the order in
+// which they were posted, each with all that belongs to it. The board in the second store is
+// empty. What changes meanwhile is told by Follow, and left to a Round.
+func (c *Copy) Everything(ctx context.Context) error {
+	c.jobs, c.lost = 0, 0
+	c.changed.knowsHeld()
+	b := c.copier(ctx)
 	x := exporter{from: keptBoard{c.From, c.Key}, job: b.take}
 	open, _, err := x.open(ctx)
 	if err == nil {
@@ -106,42 +108,71 @@ func (c *Copy) Jobs(ctx context.Context) (Copied, error) {
 	if err == nil {
 		err = b.send()
 	}
-	return b.sum, err
+	return err
 }
 
-// A copier is one run of a Copy.
+// Lost returns how many claims could not come along.
+func (c *Copy) Lost() int64 { return c.lost }
+
+func (c *Copy) copier(ctx context.Context) *copier {
+	return &copier{Copy: c, ctx: ctx, taking: taking{random: &c.random, history: c.History, lost: MovedReason, groups: c.Target.Capabilities.Groups, now: time.Now()}}
+}
+
+// A copier is one run through jobs of a Copy.
 type copier struct {
 	*Copy
 	taking
 
-	ctx  context.Context //nolint:containedctx // of the one call that the copier is made for
-	ops  []driver.Op
-	size int
-	sum  Copied
+	ctx   context.Context //nolint:containedctx // of the one call that the copier is made for
+	steps [][]driver.Op   // what is to be sent, one after the other: a job's first op, its second, ...
+	ops   int             // in all
+	size  int
+
+	postponed bool // some are left to the next round
 }
 
-// take brings a job, with others.
+// take brings a job that the second store does not know, with others.
 func (b *copier) take(r *driver.Record) error {
+	if r.State == job.Claimed {
+		b.changed.holds(r.Posting.ID)
+	}
+	b.now = time.Now() // what is left of a key's window is counted from when it is sent
 	op, err := b.moved(r)
 	if err != nil {
 		return err
 	}
-	b.ops = append(b.ops, op)
-	b.size += len(op.Posting.Details) + len(op.Posting.Extra) + len(r.Status) + len(r.Final)
-	for i := range op.Attach {
-		b.size += len(op.Attach[i].Data)
+	return b.add(op)
+}
+
+// add has ops on one job sent, in this order.
+func (b *copier) add(ops ...driver.Op) error {
+	for i := range ops {
+		if len(b.steps) == i {
+			b.steps = append(b.steps, nil)
+		}
+		op := &ops[i]
+		b.steps[i] = append(b.steps[i], *op)
+		if op.Posting != nil {
+			b.size += len(op.Posting.Details) + len(op.Posting.Extra)
+		}
+		if op.Status != nil {
+			b.size += len(*op.Status)
+		}
+		for n := range op.Attach {
+			b.size += len(op.Attach[n].Data)
+		}
 	}
-	if len(b.ops) >= min(copyMost, max(1, b.Target.Capabilities.MaxBatch)) || b.size >= copyBytes {
+	if b.ops += len(ops); b.ops >= min(copyMost, max(1, b.Target.Capabilities.MaxBatch)) || b.size >= copyBytes {
 		return b.send()
 	}
 	return nil
 }
 
-// moved is the op that brings a job.
+// moved is the op that posts a job.
 func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 	line := exported(r)
 	holder := b.holding(r)
-	if holder != nil {
+	if holder != nil || b.Frozen.IsZero() && r.State == job.Claimed {
 		line.State = job.Unclaimed.String() // the claim comes by itself
 	}
 	op, err := b.op(line)
@@ -149,24 +180,16 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 		return op, &job.Error{Job: r.Posting.ID, Kind: job.Corrupt, Message: "the job cannot be brought to another store", Err: err}
 	}
 	op.Reason, op.Import.Move = "moved", b.Move
-	switch r.State {
-	case job.Complete:
-		if b.sum.Ended++; !r.EndedBy.IsZero() { // so that a retry of the ending is answered there, too
-			op.Import.Then.Precondition, op.Import.Then.Token = driver.HeldByToken, r.EndedBy
-		}
-	case job.Trashed:
-		b.sum.Trashed++
-	case job.Unknown, job.Unclaimed, job.Claimed:
-		b.sum.Open++
+	if r.State == job.Complete && !r.EndedBy.IsZero() { // so that a retry of the ending is answered there, too
+		op.Import.Then.Precondition, op.Import.Then.Token = driver.HeldByToken, r.EndedBy
 	}
 	if holder != nil {
 		op.Import.Then, op.Import.EndedAt = holder, r.Holder.Since
 		if op.Import.EndedAt.IsZero() {
 			op.Import.EndedAt = b.now
 		}
-		b.sum.Claimed++
-	} else if r.State == job.Claimed {
-		b.sum.Lost++
+	} else if r.State == job.Claimed && !b.Frozen.IsZero() {
+		b.Copy.lost++
 	}
 	if b.Counted != nil {
 		op.Limits = b.Counted(&op)
@@ -182,7 +205,7 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 // nobody could extend it.
 func (b *copier) holding(r *driver.Record) *driver.Op {
 	h := r.Holder
-	if r.State != job.Claimed || h == nil || h.Foreign || h.Token.Generation != b.Target.Generation ||
+	if b.Frozen.IsZero() || r.State != job.Claimed || h == nil || h.Foreign || h.Token.Generation != b.Target.Generation ||
 		!h.NoExpiry && h.Remaining+time.Since(b.Frozen) <= 0 {
 		return nil
 	}
@@ -199,10 +222,21 @@ func (b *copier) holding(r *driver.Record) *driver.Op {
 
 // send brings what was gathered.
 func (b *copier) send() error {
-	ops := b.ops
-	if len(ops) == 0 {
-		return nil
+	for _, ops := range b.steps {
+		for part := range slices.Chunk(ops, max(1, b.Target.Capabilities.MaxBatch)) {
+			if err := b.apply(part); err != nil {
+				return err
+			}
+		}
 	}
+	b.steps, b.ops, b.size = b.steps[:0], 0, 0
+	if b.Progress != nil {
+		b.Progress(b.jobs)
+	}
+	return nil
+}
+
+func (b *copier) apply(ops []driver.Op) error {
 	for i := range ops {
 		if err := ops[i].Check(b.Target.Capabilities); err != nil {
 			return &job.Error{Job: ops[i].Job, Kind: job.Invalid, Message: "the other store does not take this job", Err: err}
@@ -214,17 +248,19 @@ func (b *copier) send() error {
 	}
 	for i := range results {
 		r := &results[i]
-		if r.Kind == job.NoKind {
-			continue
+		switch {
+		case r.Kind == job.NoKind:
+			if ops[i].Kind == driver.Post && !r.Repeated {
+				b.jobs++
+			}
+		case r.Kind == job.AlreadyExists && b.Frozen.IsZero():
+			b.changed.again(ops[i].Job) // it, or who has its key, became another meanwhile
+			b.postponed = true
+		case r.Kind == job.AlreadyExists && r.Taken != (job.ID{}):
+			return &job.Error{Job: ops[i].Job, Kind: job.Aborted, Message: "the other store has its key taken still", Err: taken(ops[i].Job, r)}
+		default:
+			return r.Err(&ops[i])
 		}
-		if r.Taken != (job.ID{}) {
-			return taken(ops[i].Job, r)
-		}
-		return r.Err(&ops[i])
-	}
-	b.ops, b.size = b.ops[:0], 0
-	if b.Progress != nil {
-		b.Progress(b.sum.Open + b.sum.Trashed + b.sum.Ended)
 	}
 	return nil
 }

@@ -24,8 +24,19 @@ type Move struct {
 	Beat uint64 `json:"beat"`           // grows as long as that host is at it
 
 	Begun  time.Time `json:"begun"`
-	Frozen time.Time `json:"frozen,omitzero"` // when it was frozen first
+	Frozen time.Time `json:"frozen,omitzero"` // when it was frozen
 	Ended  time.Time `json:"ended,omitzero"`
+
+	// FrozenFor is how long nothing could be changed, from before the freeze until somebody
+	// was admitted again, in one store or the other.
+	FrozenFor time.Duration `json:"frozenFor,omitempty"`
+
+	// Brought is the position up to which all changes in the old store were brought when the
+	// board was frozen, in Generation; 0: nothing was brought before.
+	Brought    driver.Position `json:"brought,omitempty"`
+	Generation uint64          `json:"generation,omitempty"`
+
+	Rounds int64 `json:"rounds,omitempty"` // that were made of what changed meanwhile
 
 	Jobs    int64  `json:"jobs"` // that are there already
 	Total   int64  `json:"total"`
@@ -47,7 +58,8 @@ type MoveState string
 // The states. Until the board is switched a move can be given up.
 const (
 	Preparing  MoveState = "preparing" // the board is served as ever
-	Copying    MoveState = "copying"   // it is frozen, or about to be
+	Copying    MoveState = "copying"   // likewise, while it is brought to the new store
+	Freezing   MoveState = "freezing"  // it is frozen, or about to be
 	Switched   MoveState = "switched"  // it is in the new store, which does not admit anybody yet
 	Moved      MoveState = "moved"     // what it left in the old store is kept for a while
 	Dropped    MoveState = "dropped"   // and is gone
@@ -62,7 +74,7 @@ func (m *Move) Brought(backend string) bool {
 
 // Active reports whether somebody has to do something about the move now.
 func (m *Move) Active() bool {
-	return m != nil && (m.State == Preparing || m.State == Copying || m.State == Switched || m.State == Abandoning)
+	return m != nil && (m.State == Preparing || m.State == Copying || m.State == Freezing || m.State == Switched || m.State == Abandoning)
 }
 
 // home is where the board is by its own settings.

@@ -1746,10 +1746,10 @@ func (x *ImportBoardResponse) GetKnown() int64 {
 
 type Move struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	State         string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"` // PREPARING, COPYING (nothing can be changed on the board), SWITCHED, MOVED, DROPPED (and what it left is gone), ABANDONING or ABANDONED; empty: it was not begun
+	State         string                 `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"` // PREPARING, COPYING (the board is at work), FREEZING (nothing can be changed on the board), SWITCHED, MOVED, DROPPED (and what it left is gone), ABANDONING or ABANDONED; empty: it was not begun
 	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`   // the backend that it leaves
 	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
-	Jobs          int64                  `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"` // that are there already
+	Jobs          int64                  `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"` // that were brought, without those of rounds
 	Total         int64                  `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
 	Claims        int64                  `protobuf:"varint,6,opt,name=claims,proto3" json:"claims,omitempty"`                           // that came along with their tokens
 	LostClaims    int64                  `protobuf:"varint,7,opt,name=lost_claims,json=lostClaims,proto3" json:"lost_claims,omitempty"` // that could not, and ended
@@ -1757,6 +1757,8 @@ type Move struct {
 	BegunAt       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=begun_at,json=begunAt,proto3" json:"begun_at,omitempty"`
 	FrozenAt      *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=frozen_at,json=frozenAt,proto3" json:"frozen_at,omitempty"` // since when nothing could be changed
 	EndedAt       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
+	FrozenFor     *durationpb.Duration   `protobuf:"bytes,12,opt,name=frozen_for,json=frozenFor,proto3" json:"frozen_for,omitempty"` // how long nothing could be changed, once that is over
+	Rounds        int64                  `protobuf:"varint,13,opt,name=rounds,proto3" json:"rounds,omitempty"`                       // of what changed while the board was brought
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1866,6 +1868,20 @@ func (x *Move) GetEndedAt() *timestamppb.Timestamp {
 		return x.EndedAt
 	}
 	return nil
+}
+
+func (x *Move) GetFrozenFor() *durationpb.Duration {
+	if x != nil {
+		return x.FrozenFor
+	}
+	return nil
+}
+
+func (x *Move) GetRounds() int64 {
+	if x != nil {
+		return x.Rounds
+	}
+	return 0
 }
 
 type MoveBoardRequest struct {
@@ -5758,7 +5774,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x05first\x18\x04 \x01(\x03R\x05first\"?\n" +
 	"\x13ImportBoardResponse\x12\x12\n" +
 	"\x04jobs\x18\x01 \x01(\x03R\x04jobs\x12\x14\n" +
-	"\x05known\x18\x02 \x01(\x03R\x05known\"\xe4\x02\n" +
+	"\x05known\x18\x02 \x01(\x03R\x05known\"\xb6\x03\n" +
 	"\x04Move\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
@@ -5772,7 +5788,10 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\bbegun_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\abegunAt\x127\n" +
 	"\tfrozen_at\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\bfrozenAt\x125\n" +
-	"\bended_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xc3\x01\n" +
+	"\bended_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x128\n" +
+	"\n" +
+	"frozen_for\x18\f \x01(\v2\x19.google.protobuf.DurationR\tfrozenFor\x12\x16\n" +
+	"\x06rounds\x18\r \x01(\x03R\x06rounds\"\xc3\x01\n" +
 	"\x10MoveBoardRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x18\n" +
@@ -6237,124 +6256,125 @@ var file_boardd_v1_admin_proto_depIdxs = []int32{
 	92,  // 32: boardd.v1.Move.begun_at:type_name -> google.protobuf.Timestamp
 	92,  // 33: boardd.v1.Move.frozen_at:type_name -> google.protobuf.Timestamp
 	92,  // 34: boardd.v1.Move.ended_at:type_name -> google.protobuf.Timestamp
-	94,  // 35: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
-	29,  // 36: boardd.v1.MoveBoardResponse.move:type_name -> boardd.v1.Move
-	29,  // 37: boardd.v1.GetMoveResponse.move:type_name -> boardd.v1.Move
-	29,  // 38: boardd.v1.AbandonMoveResponse.move:type_name -> boardd.v1.Move
-	92,  // 39: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	36,  // 40: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	37,  // 41: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	37,  // 42: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	94,  // 43: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	92,  // 44: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	92,  // 45: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	92,  // 46: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	94,  // 47: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	46,  // 48: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	46,  // 49: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	47,  // 50: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	48,  // 51: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	94,  // 52: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	94,  // 53: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	94,  // 54: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	46,  // 55: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	46,  // 56: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	94,  // 57: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	51,  // 58: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	54,  // 59: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	54,  // 60: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	57,  // 61: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	60,  // 62: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
-	60,  // 63: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	92,  // 64: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
-	94,  // 65: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
-	65,  // 66: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
-	65,  // 67: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
-	92,  // 68: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	92,  // 69: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	92,  // 70: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	72,  // 71: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	76,  // 72: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	73,  // 73: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	92,  // 74: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	92,  // 75: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	81,  // 76: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	81,  // 77: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
-	1,   // 78: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,   // 79: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,   // 80: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,   // 81: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10,  // 82: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12,  // 83: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14,  // 84: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17,  // 85: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19,  // 86: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21,  // 87: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23,  // 88: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	25,  // 89: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
-	27,  // 90: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
-	30,  // 91: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
-	32,  // 92: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
-	34,  // 93: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
-	38,  // 94: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	40,  // 95: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	42,  // 96: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	44,  // 97: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	49,  // 98: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	52,  // 99: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	55,  // 100: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	58,  // 101: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	61,  // 102: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	63,  // 103: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	66,  // 104: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
-	68,  // 105: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
-	70,  // 106: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
-	74,  // 107: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	86,  // 108: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	77,  // 109: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	79,  // 110: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	82,  // 111: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	84,  // 112: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	2,   // 113: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,   // 114: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,   // 115: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,   // 116: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11,  // 117: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13,  // 118: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15,  // 119: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18,  // 120: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20,  // 121: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22,  // 122: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24,  // 123: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	26,  // 124: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
-	28,  // 125: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
-	31,  // 126: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
-	33,  // 127: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
-	35,  // 128: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
-	39,  // 129: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	41,  // 130: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	43,  // 131: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	45,  // 132: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	50,  // 133: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	53,  // 134: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	56,  // 135: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	59,  // 136: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	62,  // 137: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	64,  // 138: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	67,  // 139: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
-	69,  // 140: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
-	71,  // 141: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
-	75,  // 142: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	87,  // 143: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	78,  // 144: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	80,  // 145: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	83,  // 146: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	85,  // 147: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	113, // [113:148] is the sub-list for method output_type
-	78,  // [78:113] is the sub-list for method input_type
-	78,  // [78:78] is the sub-list for extension type_name
-	78,  // [78:78] is the sub-list for extension extendee
-	0,   // [0:78] is the sub-list for field type_name
+	94,  // 35: boardd.v1.Move.frozen_for:type_name -> google.protobuf.Duration
+	94,  // 36: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
+	29,  // 37: boardd.v1.MoveBoardResponse.move:type_name -> boardd.v1.Move
+	29,  // 38: boardd.v1.GetMoveResponse.move:type_name -> boardd.v1.Move
+	29,  // 39: boardd.v1.AbandonMoveResponse.move:type_name -> boardd.v1.Move
+	92,  // 40: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	36,  // 41: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	37,  // 42: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	37,  // 43: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	94,  // 44: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	92,  // 45: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	92,  // 46: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	92,  // 47: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	94,  // 48: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	46,  // 49: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	46,  // 50: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	47,  // 51: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	48,  // 52: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	94,  // 53: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	94,  // 54: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	94,  // 55: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	46,  // 56: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	46,  // 57: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	94,  // 58: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	51,  // 59: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	54,  // 60: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	54,  // 61: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	57,  // 62: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	60,  // 63: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	60,  // 64: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	92,  // 65: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
+	94,  // 66: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
+	65,  // 67: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
+	65,  // 68: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
+	92,  // 69: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	92,  // 70: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	92,  // 71: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	72,  // 72: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	76,  // 73: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	73,  // 74: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	92,  // 75: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	92,  // 76: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	81,  // 77: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	81,  // 78: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	1,   // 79: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	3,   // 80: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	5,   // 81: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	7,   // 82: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	10,  // 83: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	12,  // 84: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	14,  // 85: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	17,  // 86: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	19,  // 87: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	21,  // 88: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	23,  // 89: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	25,  // 90: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
+	27,  // 91: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
+	30,  // 92: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
+	32,  // 93: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
+	34,  // 94: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
+	38,  // 95: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	40,  // 96: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	42,  // 97: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	44,  // 98: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	49,  // 99: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	52,  // 100: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	55,  // 101: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	58,  // 102: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	61,  // 103: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	63,  // 104: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	66,  // 105: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
+	68,  // 106: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
+	70,  // 107: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	74,  // 108: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	86,  // 109: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	77,  // 110: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	79,  // 111: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	82,  // 112: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	84,  // 113: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	2,   // 114: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	4,   // 115: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	6,   // 116: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	8,   // 117: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	11,  // 118: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	13,  // 119: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	15,  // 120: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	18,  // 121: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	20,  // 122: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	22,  // 123: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	24,  // 124: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	26,  // 125: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
+	28,  // 126: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
+	31,  // 127: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
+	33,  // 128: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
+	35,  // 129: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
+	39,  // 130: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	41,  // 131: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	43,  // 132: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	45,  // 133: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	50,  // 134: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	53,  // 135: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	56,  // 136: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	59,  // 137: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	62,  // 138: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	64,  // 139: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	67,  // 140: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
+	69,  // 141: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
+	71,  // 142: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	75,  // 143: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	87,  // 144: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	78,  // 145: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	80,  // 146: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	83,  // 147: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	85,  // 148: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	114, // [114:149] is the sub-list for method output_type
+	79,  // [79:114] is the sub-list for method input_type
+	79,  // [79:79] is the sub-list for extension type_name
+	79,  // [79:79] is the sub-list for extension extendee
+	0,   // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }

@@ -59,8 +59,11 @@ const (
 	MoveStep_MOVE_STEP_UNSPECIFIED MoveStep = 0
 	MoveStep_MOVE_STEP_FREEZE      MoveStep = 1 // refuse every change as UNAVAILABLE, those of the board's documents included
 	MoveStep_MOVE_STEP_THAW        MoveStep = 2 // end that
-	MoveStep_MOVE_STEP_RECEIVE     MoveStep = 3 // refuse likewise all but imports of the move; with a claim on the board: FAILED_PRECONDITION
-	MoveStep_MOVE_STEP_ADMIT       MoveStep = 4 // end that; from then on imports of the move are FAILED_PRECONDITION
+	// Refuse likewise all changes of jobs but those with an import of the move; documents can be
+	// changed. With a claim on the board it is FAILED_PRECONDITION, unless the board receives for
+	// the move already: then it goes on from behind the step's position, with the claims it has.
+	MoveStep_MOVE_STEP_RECEIVE MoveStep = 3
+	MoveStep_MOVE_STEP_ADMIT   MoveStep = 4 // end that; from then on imports of the move are FAILED_PRECONDITION
 )
 
 // Enum value maps for MoveStep.
@@ -2372,11 +2375,15 @@ func (x *Op) GetForget() bool {
 // places of trashed and ended jobs in a scan, are given in the order of the imports.
 // Ending.keep counts from now, the window of a tombstone from ended or from now, as the
 // store likes.
+//
+// With a move it also lets an update, a trash, a restore and a purge through on the board that
+// receives, which are done as ever. An update may have a then, which is ALREADY_CLAIMED where
+// somebody holds the job, lapsed or not.
 type Import struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Created int64                  `protobuf:"varint,1,opt,name=created,proto3" json:"created,omitempty"` // of the posting: nanoseconds since 1970; kept to the microsecond at least
 	// The trash, the remove or the claim that the job went through, carried out just after the
-	// post and only together with it; absent: the job is open, and nobody holds it. A must of
+	// post or the update and only together with it; absent: the job is open, and nobody holds it. A must of
 	// HELD_BY_TOKEN or LAPSED is not looked at: token is that of a claim in the other store,
 	// and a retry of the ending is answered. A claim has no ClaimSpec: owner holds the job by
 	// token, from now on for lease, or with no_expiry, and limits are counted while the claim

@@ -1,0 +1,227 @@
+package board
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// copying is a board at work that is brought to another store.
+type copying struct {
+	*testing.T
+	*Copy
+	board *Board
+	rand  *rand.Rand
+	ids   []job.ID
+	held  map[job.ID]job.Claim
+}
+
+func startCopying(t *testing.T, seed uint64, from driver.Driver) *copying {
+	t.Helper()
+	return &copying{
+		T: t, board: start(t, from, Spec{History: 72 * time.Hour}), rand: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // of a test
+		held: map[job.ID]job.Claim{}, Copy: &Copy{From: from, To: openStore(t), Key: "test", Move: [16]byte{1}, History: 72 * time.Hour},
+	}
+}
+
+func (c *copying) position() (at driver.Position) {
+	for page, err := range c.From.Scan(c.Context(), c.Key, driver.ScanRequest{Limit: 1}) {
+		if err != nil {
+			c.Fatal(err)
+		}
+		at = page.Position
+	}
+	return at
+}
+
+// receive has the second store receive from behind where the first one is.
+func (c *copying) receive() {
+	c.Helper()
+	spec := driver.BoardSpec{Name: c.Key}
+	_, err := c.To.OpenBoard(c.Context(), spec)
+	m := driver.Move{Step: driver.Receive, ID: c.Move, Generation: c.board.Status().Generation, Position: c.position()}
+	err = errors.Join(err, c.To.(driver.Mover).MoveBoard(c.Context(), c.Key, m)) //nolint:forcetypeassert // memdriver is one
+	target, other := c.To.OpenBoard(c.Context(), spec)
+	if err = errors.Join(err, other); err != nil {
+		c.Fatal(err)
+	}
+	c.Target = target
+}
+
+// one does something at random to a job at random. What is refused changes nothing.
+func (c *copying) one() {
+	ctx := c.Context()
+	if len(c.ids) < 8 || c.rand.IntN(6) == 0 {
+		p := job.Posting{Name: fmt.Sprint(len(c.ids)), Details: fmt.Appendf(nil, `{"n":%d}`, len(c.ids)), Batch: "batch"}
+		if key := c.rand.IntN(8); key < 3 {
+			p.Unique.Key = fmt.Sprint("key", key)
+		}
+		if r, err := c.board.Post(ctx, []job.Posting{p}); err == nil && r[0].Err == nil && !r[0].Existing {
+			c.ids = append(c.ids, r[0].Job.ID)
+		}
+		return
+	}
+	id := c.ids[c.rand.IntN(len(c.ids))]
+	claim, held := c.held[id]
+	ref := Ref{ID: id, Token: c.board.FormatToken(id, claim.Token)}
+	switch what := c.rand.IntN(8); {
+	case what == 0 && held:
+		_, _ = c.board.Consume(ctx, []Ref{ref})
+		delete(c.held, id)
+	case what == 1 && held:
+		_, _ = c.board.Abandon(ctx, []Ref{ref}, AbandonOptions{Reason: "not today"})
+		delete(c.held, id)
+	case what == 2 && held:
+		_, _ = c.board.AppendLog(ctx, LogRequest{Ref: ref, Entries: []job.LogEntry{{Type: "info", Message: "a line"}}})
+	case what == 3:
+		_, _ = c.board.Trash(ctx, nil, []job.ID{id}, "wrong")
+	case what == 4:
+		_, _ = c.board.Restore(ctx, []job.ID{id})
+	case what == 5:
+		_, _ = c.board.Purge(ctx, []job.ID{id})
+	default:
+		if r, err := c.board.Claim(ctx, ClaimRequest{Owner: "w", IDs: []job.ID{id}}); err == nil && len(r.Claims) == 1 {
+			c.held[id] = r.Claims[0]
+		}
+	}
+}
+
+func (c *copying) work(n int) {
+	for range n {
+		c.one()
+		time.Sleep(time.Millisecond) // so that each job was posted at a time of its own
+	}
+	synctest.Wait()
+}
+
+// rest freezes the board, and brings what is left.
+func (c *copying) rest() {
+	c.Helper()
+	err := c.From.(driver.Mover).MoveBoard(c.Context(), c.Key, driver.Move{Step: driver.Freeze, ID: c.Move}) //nolint:forcetypeassert // memdriver is one
+	c.Frozen = time.Now()
+	if err = errors.Join(err, c.Rest(c.Context(), c.position())); err != nil {
+		c.Fatalf("the rest is not brought: %v", err)
+	}
+}
+
+// same checks that both stores have the same jobs.
+func (c *copying) same() {
+	c.Helper()
+	here, err := c.From.Read(c.Context(), c.Key, c.ids, exportParts)
+	there, other := c.To.Read(c.Context(), c.Key, c.ids, exportParts)
+	if err = errors.Join(err, other); err != nil {
+		c.Fatal(err)
+	}
+	for i := range c.ids {
+		for _, r := range []*driver.Record{&here[i], &there[i]} { // what is a store's own
+			r.Version, r.Position, r.ModifiedAt, r.Posting.Sequence = 0, 0, time.Time{}, 0
+			if r.State == job.Complete {
+				r.Posting.CreatedAt = time.Time{}
+			}
+		}
+		if h, came := here[i].Holder, there[i].Holder; h != nil && came != nil && h.Remaining <= came.Remaining {
+			h.Remaining = came.Remaining // a whole lease
+		}
+		if diff := cmp.Diff(here[i], there[i]); diff != "" {
+			c.Errorf("job %d is another one in the second store (-first +second):\n%s", i, diff)
+		}
+	}
+	left, err := c.From.Count(c.Context(), c.Key)
+	came, other := c.To.Count(c.Context(), c.Key)
+	if err = errors.Join(err, other); err != nil || left.Open != came.Open || left.Claimed != came.Claimed || left.Trashed != came.Trashed {
+		c.Errorf("the first store has %+v, and the second %+v, %v", left, came, err)
+	}
+	if got, want := c.order(c.To), c.order(c.From); !slices.Equal(got, want) {
+		c.Errorf("the open jobs are in the order %v: want %v", got, want)
+	}
+}
+
+// order is the open jobs of a store in the order of their posts.
+func (c *copying) order(d driver.Driver) []job.ID {
+	x := exporter{from: keptBoard{d, c.Key}}
+	ids, _, err := x.open(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	return ids
+}
+
+// TestCopyAtWork brings a board that is changed all the time, in rounds, and compares what came.
+func TestCopyAtWork(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(30) {
+		bubble(t, func(t *testing.T) {
+			c := startCopying(t, seed, openStore(t))
+			c.work(200)
+			c.receive()
+			stop := c.Follow(t.Context(), c.position())
+			c.work(40)
+			if err := c.Everything(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				c.work(60)
+				if err := c.Round(t.Context()); err != nil {
+					t.Fatalf("seed %d: a round: %v", seed, err)
+				}
+			}
+			if counts, err := c.To.Count(t.Context(), c.Key); err != nil || counts.Claimed != 0 {
+				t.Errorf("before the freeze %d claims came along, %v", counts.Claimed, err)
+			}
+			c.work(30)
+			brought := c.Brought()
+			c.rest()
+			c.same()
+			stop()
+			c.goOn(brought)
+			if t.Failed() {
+				t.Logf("with seed %d", seed)
+			}
+		})
+	}
+}
+
+// goOn has another host go on with the rest, which is there already.
+func (c *copying) goOn(brought driver.Position) {
+	c.Helper()
+	next := &Copy{From: c.From, To: c.To, Key: c.Key, Move: c.Move, Target: c.Target, History: c.History}
+	defer next.Follow(c.Context(), brought)()
+	c.Copy = next
+	before, err := c.To.Count(c.Context(), c.Key)
+	c.rest()
+	after, other := c.To.Count(c.Context(), c.Key)
+	if err = errors.Join(err, other); err != nil || before.Open != after.Open || before.Claimed != after.Claimed {
+		c.Errorf("who went on made %+v of %+v, %v", after, before, err)
+	}
+	c.same()
+}
+
+// TestCopyForgotten checks that a copy says so when the first store no longer knows what changed.
+func TestCopyForgotten(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		c := startCopying(t, 1, openStore(t))
+		c.work(50)
+		c.receive()
+		if err := c.Everything(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Follow(t.Context(), c.position()+1)() // to which the board never came
+		synctest.Wait()
+		if err := c.Round(t.Context()); !errors.Is(err, ErrForgotten) {
+			t.Errorf("a round after changes that are forgotten: %v, want %v", err, ErrForgotten)
+		}
+		if err := c.Heard(t.Context(), c.position()+2); !errors.Is(err, ErrForgotten) {
+			t.Errorf("waiting for changes that are forgotten: %v, want %v", err, ErrForgotten)
+		}
+	})
+}
