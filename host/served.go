@@ -193,7 +193,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too
 	spec.Recorder = recorder
-	if v, ok := h.Directory().View.Boards.Get(directory.At(s.config)); ok && v.Move.Brought(s.config.Backend) {
+	if v, ok := h.Directory().View.Boards.Get(directory.At(s.config)); ok && v.Move.BroughtTo(s.config.Backend) {
 		s.backend.known.Came(s.key(), v.Move.ID)
 	}
 	b := board.New(s.quota.Through(r.driver), spec)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,11 +14,15 @@ import (
 )
 
 func (p *program) batchCommand() *cobra.Command {
+	about := []*cobra.Command{p.batchPutCommand(), p.batchGetCommand(), p.batchCloseCommand(), p.batchWaitCommand(), p.batchCancelCommand()}
+	for _, c := range about {
+		c.ValidArgsFunction = p.completeBatches
+	}
 	return p.group("batch", "Jobs that belong together",
 		"A batch is named by the jobs that are posted with it (job post --batch NAME). The store counts\n"+
 			"what becomes of them. Once the batch is closed and none of its jobs is open, the job that\n"+
 			"follows it is posted, once.",
-		p.batchPutCommand(), p.batchGetCommand(), p.batchCloseCommand(), p.batchWaitCommand(), p.batchCancelCommand())
+		append(about, p.batchListCommand())...)
 }
 
 func (p *program) batchPutCommand() *cobra.Command {
@@ -38,7 +43,7 @@ func (p *program) batchPutCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.show(&boarddv1.PutBatchResponse{Batch: put}, batchRows(put))
+				return p.show(&boarddv1.PutBatchResponse{Batch: put}, batchRows([]*client.Batch{put}))
 			})
 		})
 	c.Flags().Int64Var(&expected, "expected", 0, "close the batch once so many jobs were posted with it (default: batch close does that)")
@@ -56,23 +61,80 @@ func (p *program) following(c *cobra.Command, args []string) (*client.NewJob, er
 	return p.behindDashes(args[1:])
 }
 
-func batchRows(b *client.Batch) func(*table) {
+func batchRows(list []*client.Batch) func(*table) {
 	return func(t *table) {
 		t.row("NAME", "STATE", "POSTED", "OPEN", "CONSUMED", "CANCELED", "FAILED", "TRASHED", "PURGED", "THEN", "THEN UUID", "PROBLEM")
-		state := "open"
-		switch {
-		case b.GetDone():
-			state = "done"
-		case b.GetClosed():
-			state = "closed"
+		for _, b := range list {
+			posted := strconv.FormatInt(b.GetPosted(), 10)
+			if b.GetExpected() > 0 {
+				posted += " of " + strconv.FormatInt(b.GetExpected(), 10)
+			}
+			t.row(b.GetName(), batchState(b), posted, b.GetOpen(), b.GetConsumed(), b.GetCanceled(), b.GetFailed(), b.GetTrashed(), b.GetPurged(),
+				b.GetThen().GetName(), b.GetThenUuid(), clipped(b.GetProblem()))
 		}
-		posted := strconv.FormatInt(b.GetPosted(), 10)
-		if b.GetExpected() > 0 {
-			posted += " of " + strconv.FormatInt(b.GetExpected(), 10)
-		}
-		t.row(b.GetName(), state, posted, b.GetOpen(), b.GetConsumed(), b.GetCanceled(), b.GetFailed(), b.GetTrashed(), b.GetPurged(),
-			b.GetThen().GetName(), b.GetThenUuid(), clipped(b.GetProblem()))
 	}
+}
+
+func batchState(b *client.Batch) string {
+	switch {
+	case b.GetDone():
+		return "done"
+	case b.GetClosed():
+		return "closed"
+	}
+	return "open"
+}
+
+func (p *program) batchListCommand() *cobra.Command {
+	var done bool
+	var c *cobra.Command
+	c = p.command("list", "List the batches of a board",
+		"It has the batches that were put or closed, and those of which a job is open, by name.",
+		"boardd batch list --done=false",
+		func(ctx context.Context, args []string) error {
+			if err := none(args); err != nil {
+				return err
+			}
+			var only *bool
+			if c.Flags().Changed("done") {
+				only = &done
+			}
+			return p.aboutBoard(nil, func(b *client.Board) error {
+				var list []*client.Batch
+				for one, err := range b.Batches(ctx, only) {
+					if err != nil {
+						return err
+					}
+					list = append(list, one)
+				}
+				return p.show(&boarddv1.ListBatchesResponse{Batches: list}, batchRows(list))
+			})
+		})
+	c.Flags().BoolVar(&done, "done", false, "only those that are done; --done=false: only those that are not (default: all)")
+	return c
+}
+
+// completeBatches names the board's batches, for a shell that completes.
+func (p *program) completeBatches(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	p.fromEnvironment(c)
+	server, err := p.connect(impatient)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer server.Close()
+	var names []string
+	for b, err := range server.Board(p.board).Batches(c.Context(), nil) {
+		if err != nil || len(names) == completedJobs {
+			break
+		}
+		if strings.HasPrefix(b.GetName(), begun) {
+			names = append(names, printable(b.GetName())+"\t"+batchState(b))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (p *program) batchGetCommand() *cobra.Command {
@@ -82,7 +144,7 @@ func (p *program) batchGetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.show(&boarddv1.GetBatchResponse{Batch: got}, batchRows(got))
+			return p.show(&boarddv1.GetBatchResponse{Batch: got}, batchRows([]*client.Batch{got}))
 		})
 }
 
@@ -93,7 +155,7 @@ func (p *program) batchCloseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.show(&boarddv1.CloseBatchResponse{Batch: closed}, batchRows(closed))
+			return p.show(&boarddv1.CloseBatchResponse{Batch: closed}, batchRows([]*client.Batch{closed}))
 		})
 }
 
@@ -124,7 +186,7 @@ func (p *program) batchWait(ctx context.Context, b *client.Board, name string, t
 
 // showBatch shows a batch that was waited for. Jobs that did not end well are findings.
 func (p *program) showBatch(b *client.Batch, timeout *duration) error {
-	if err := p.show(&boarddv1.GetBatchResponse{Batch: b}, batchRows(b)); err != nil {
+	if err := p.show(&boarddv1.GetBatchResponse{Batch: b}, batchRows([]*client.Batch{b})); err != nil {
 		return err
 	}
 	if !b.GetDone() {

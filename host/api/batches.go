@@ -66,6 +66,27 @@ func (s *service) CloseBatch(ctx context.Context, r *connect.Request[boarddv1.Cl
 	return answer(&boarddv1.CloseBatchResponse{Batch: toBatch(&closed)})
 }
 
+// ListBatches gives one page of a board's batches.
+func (s *service) ListBatches(ctx context.Context, r *connect.Request[boarddv1.ListBatchesRequest]) (*connect.Response[boarddv1.ListBatchesResponse], error) {
+	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "ListBatches")
+	if err != nil {
+		return nil, err
+	}
+	most, err := listed(r.Msg.GetPageSize())
+	if err != nil {
+		return nil, err
+	}
+	list, next, err := b.Batches(ctx, r.Msg.GetPageToken(), most, r.Msg.Done)
+	if err != nil {
+		return nil, err
+	}
+	response := &boarddv1.ListBatchesResponse{NextPageToken: next}
+	for i := range list {
+		response.Batches = append(response.Batches, toBatch(&list[i]))
+	}
+	return answer(response)
+}
+
 func toBatch(b *board.Batch) *boarddv1.Batch {
 	g := &b.Group
 	shown := &boarddv1.Batch{

@@ -45,6 +45,7 @@ var passable = map[string]func(connect.HTTPClient, string, ...connect.ClientOpti
 	boarddv1connect.BoardServicePutBatchProcedure:        passerOf[boarddv1.PutBatchRequest, boarddv1.PutBatchResponse](),
 	boarddv1connect.BoardServiceGetBatchProcedure:        passerOf[boarddv1.GetBatchRequest, boarddv1.GetBatchResponse](),
 	boarddv1connect.BoardServiceCloseBatchProcedure:      passerOf[boarddv1.CloseBatchRequest, boarddv1.CloseBatchResponse](),
+	boarddv1connect.BoardServiceListBatchesProcedure:     passerOf[boarddv1.ListBatchesRequest, boarddv1.ListBatchesResponse](),
 	boarddv1connect.BoardServiceRegisterEntityProcedure:  passerOf[boarddv1.RegisterEntityRequest, boarddv1.RegisterEntityResponse](),
 	boarddv1connect.BoardServiceRemoveEntityProcedure:    passerOf[boarddv1.RemoveEntityRequest, boarddv1.RemoveEntityResponse](),
 	boarddv1connect.BoardServiceListEntitiesProcedure:    passerOf[boarddv1.ListEntitiesRequest, boarddv1.ListEntitiesResponse](),

@@ -10,11 +10,22 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// How many schedules a page of a listing has.
+// How many schedules or batches a page of a listing has.
 const (
-	defaultSchedules = 100
-	maxSchedules     = 1000
+	defaultListed = 100
+	maxListed     = 1000
 )
+
+// listed is how many a page has by what a request says.
+func listed(pageSize int32) (most int, err error) {
+	switch {
+	case pageSize < 0:
+		return 0, invalid("pageSize", "want 0 (%d) or more, got %d", defaultListed, pageSize)
+	case pageSize == 0:
+		return defaultListed, nil
+	}
+	return min(int(pageSize), maxListed), nil
+}
 
 // PutSchedule writes a schedule.
 func (s *service) PutSchedule(ctx context.Context, r *connect.Request[boarddv1.PutScheduleRequest]) (*connect.Response[boarddv1.PutScheduleResponse], error) {
@@ -43,14 +54,10 @@ func (s *service) ListSchedules(ctx context.Context, r *connect.Request[boarddv1
 	if err != nil {
 		return nil, err
 	}
-	most := int(r.Msg.GetPageSize())
-	switch {
-	case most < 0:
-		return nil, invalid("pageSize", "want 0 (%d) or more, got %d", defaultSchedules, most)
-	case most == 0:
-		most = defaultSchedules
+	most, err := listed(r.Msg.GetPageSize())
+	if err != nil {
+		return nil, err
 	}
-	most = min(most, maxSchedules)
 	list, err := b.Schedules(ctx, r.Msg.GetPageToken(), most)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -248,6 +250,116 @@ func (b *Board) lookAtBatch(ctx context.Context, opened *driver.BoardStatus, nam
 		return Batch{}, err
 	}
 	return r.show(name, group), nil
+}
+
+// Batches returns up to most batches whose names come after the given one, in the order of
+// their names, and behind which name more may come: those that were put or closed, and those
+// of which a job is open. With done they are only those that are done, or that are not; then
+// there may be fewer, or none, before the next name.
+func (b *Board) Batches(ctx context.Context, after string, most int, done *bool) (list []Batch, next string, err error) {
+	opened, err := b.serving(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if !opened.Capabilities.Groups {
+		return nil, "", job.Errorf(job.Unsupported, "this board's driver counts no batches")
+	}
+	if err := checkText("pageToken", after, job.MaxBatchName); err != nil {
+		return nil, "", err
+	}
+	records, err := b.batchRecords(ctx, after, most)
+	if err != nil {
+		return nil, "", err
+	}
+	names := newFirstNames(after, most)
+	for name := range records {
+		names.add([]byte(name))
+	}
+	b.index.EachExtra(func(extra []byte) { names.add(batchOf(extra)) }, func() bool { return ctx.Err() == nil })
+	if err := context.Cause(ctx); err != nil {
+		return nil, "", &job.Error{Op: "list batches", Kind: job.Interrupted, Err: err}
+	}
+	page := names.sorted()
+	if len(page) == most {
+		next = page[most-1]
+	}
+	ops := make([]driver.Op, len(page))
+	for i, name := range page {
+		ops[i] = driver.Op{Kind: driver.Tally, Group: name}
+	}
+	for i, r := range b.send(ctx, opened, ops) {
+		group, err := groupOf(&r)
+		if err != nil {
+			return nil, "", err
+		}
+		known := records[page[i]]
+		if known == nil && group.Posted() == 0 {
+			continue // its jobs were forgotten a moment ago
+		}
+		if known == nil {
+			known = &batchRecord{}
+		}
+		if shown := known.show(page[i], group); done == nil || *done == shown.Done() {
+			list = append(list, shown)
+		}
+	}
+	return list, next, nil
+}
+
+// batchRecords returns the first records of batches whose names come after the given one.
+func (b *Board) batchRecords(ctx context.Context, after string, most int) (map[string]*batchRecord, error) {
+	docs, err := b.driver.Documents().List(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}, batchPrefix+after, most)
+	if err != nil {
+		return nil, err
+	}
+	records := make(map[string]*batchRecord, len(docs))
+	for i := range docs {
+		name, ok := strings.CutPrefix(docs[i].Name, batchPrefix)
+		if !ok {
+			break
+		}
+		r := &batchRecord{}
+		if json.Unmarshal(docs[i].Data, r) != nil {
+			r = &batchRecord{Problem: "its record in the store cannot be read"}
+		}
+		records[name] = r
+	}
+	return records, nil
+}
+
+// firstNames keeps those of many names that come first after a given one.
+type firstNames struct {
+	after, last string // names are between them; last is "" while any may come
+	most        int
+	names       map[string]struct{}
+}
+
+func newFirstNames(after string, most int) *firstNames {
+	return &firstNames{after: after, most: most, names: map[string]struct{}{}}
+}
+
+func (f *firstNames) add(name []byte) {
+	if string(name) <= f.after || f.last != "" && string(name) > f.last {
+		return
+	}
+	if _, ok := f.names[string(name)]; ok {
+		return
+	}
+	f.names[string(name)] = struct{}{}
+	if len(f.names) > 2*f.most+1024 {
+		first := f.sorted()
+		clear(f.names)
+		for _, n := range first {
+			f.names[n] = struct{}{}
+		}
+		f.last = first[len(first)-1]
+	}
+}
+
+// sorted returns the names that come first, at most so many as are kept.
+func (f *firstNames) sorted() []string {
+	list := slices.Sorted(maps.Keys(f.names))
+	return list[:min(len(list), f.most)]
 }
 
 // askGroup asks how a group stands, or changes that.

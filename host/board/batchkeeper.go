@@ -144,8 +144,8 @@ func (k *batchKeeper) left(e *index.Entry) {
 	if k.watched.Load() == 0 || len(e.Extra) == 0 {
 		return
 	}
-	if name := rareOf(e.Extra).batch; name != "" {
-		k.hint(name)
+	if name := batchOf(e.Extra); len(name) > 0 {
+		k.hint(string(name))
 	}
 }
 

@@ -46,6 +46,17 @@ func rareOf(extra []byte) (r rare) {
 	return r
 }
 
+// batchOf is the name of the batch in an entry's Extra, if there is one. It is not to be kept.
+func batchOf(extra []byte) (name []byte) {
+	_ = record.EachField(extra, func(tag uint64, data, _ []byte) error { // it never leaves this process
+		if tag == entryBatch {
+			name = data
+		}
+		return nil
+	})
+	return name
+}
+
 func (r *rare) number(tag uint64, n int64) {
 	switch tag {
 	case entryTimeout:

@@ -67,8 +67,8 @@ const (
 	Abandoned  MoveState = "abandoned"
 )
 
-// Brought reports whether the move has brought its board to a backend.
-func (m *Move) Brought(backend string) bool {
+// BroughtTo reports whether the move has brought its board to a backend.
+func (m *Move) BroughtTo(backend string) bool {
 	return m != nil && m.To.Backend == backend && (m.State == Switched || m.State == Moved || m.State == Dropped)
 }
 

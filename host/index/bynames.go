@@ -4,13 +4,30 @@ package index
 // lock is released between slices, as for a Page; visit is called under it and has to be
 // quick. It ends early if more says no after a slice.
 func (ix *Index) EachName(visit func(name string, claimed bool), more func() bool) {
+	ix.each(func(r *row) { visit(ix.names.value(r.name), r.place == claimed) }, more)
+}
+
+// EachExtra tells of each open job that has an Extra what that is, as EachName does of names.
+// It is not to be kept.
+func (ix *Index) EachExtra(visit func(extra []byte), more func() bool) {
+	ix.each(func(r *row) {
+		if r.rare == 0 {
+			return
+		}
+		if extra := ix.rares.at(r.rare).extra; len(extra) > 0 {
+			visit(extra)
+		}
+	}, more)
+}
+
+func (ix *Index) each(visit func(*row), more func() bool) {
 	from, left := progress{}, true
 	for left && more() {
-		from, left = ix.eachNamePart(from, visit)
+		from, left = ix.eachPart(from, visit)
 	}
 }
 
-func (ix *Index) eachNamePart(from progress, visit func(name string, claimed bool)) (next progress, more bool) {
+func (ix *Index) eachPart(from progress, visit func(*row)) (next progress, more bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	visits := pageSlice
@@ -22,7 +39,7 @@ func (ix *Index) eachNamePart(from progress, visit func(name string, claimed boo
 		}
 		visits--
 		next = progress{true, r.Order}
-		visit(ix.names.value(r.name), r.place == claimed)
+		visit(r)
 		return true
 	})
 	return next, more

@@ -30,9 +30,10 @@ var permissions = map[string][]Role{
 	"ResumeSchedule":  {Poster, TenantAdmin, Operator},
 	"TriggerSchedule": {Poster, TenantAdmin, Operator},
 
-	"GetBatch":   readers,
-	"PutBatch":   {Poster, TenantAdmin, Operator},
-	"CloseBatch": {Poster, TenantAdmin, Operator},
+	"ListBatches": readers,
+	"GetBatch":    readers,
+	"PutBatch":    {Poster, TenantAdmin, Operator},
+	"CloseBatch":  {Poster, TenantAdmin, Operator},
 
 	"ClaimJobs":      {Worker, TenantAdmin, Operator},
 	"Work":           {Worker, TenantAdmin, Operator},

@@ -71,9 +71,10 @@ var want = map[string]string{
 	"ResumeSchedule":  "- p - - t o - -",
 	"TriggerSchedule": "- p - - t o - -",
 
-	"GetBatch":   "v p w a t o - s",
-	"PutBatch":   "- p - - t o - -",
-	"CloseBatch": "- p - - t o - -",
+	"ListBatches": "v p w a t o - s",
+	"GetBatch":    "v p w a t o - s",
+	"PutBatch":    "- p - - t o - -",
+	"CloseBatch":  "- p - - t o - -",
 
 	"PurgeJobs":   "- - - - t o - -",
 	"ReleaseJobs": "- - - - t o - -",

@@ -176,6 +176,7 @@ func (u *UI) boardsPage(r *http.Request, v *visit, title, name string) page {
 		{link{of, "Jobs"}, v.session.May("ListJobs", name)},
 		{link{of + "/charts", "Charts"}, v.session.May("CountJobs", name)},
 		{link{of + "/schedules", "Schedules"}, v.session.May("ListSchedules", name)},
+		{link{of + "/batches", "Batches"}, v.session.May("ListBatches", name)},
 		{link{of + "/workers", "Workers"}, v.session.May("ListEntities", name)},
 		{link{of + "/policies", "Policies"}, v.session.MayAdminister("ListPolicies", name)},
 		{link{of + "/post", "Post a job"}, v.session.May("PostJobs", name)},

@@ -63,6 +63,7 @@ func New(h *host.Host, c Config) *UI {
 	u.get("/ui/boards/{board}/schedules", u.schedulesPage)
 	u.change("/ui/boards/{board}/schedules", u.putSchedule)
 	u.change("/ui/boards/{board}/schedules/{change}", u.changeSchedule)
+	u.get("/ui/boards/{board}/batches", u.batchesPage)
 	u.get("/ui/search", u.searchPage)
 	u.get("/ui/boards/{board}/policies", u.boardPoliciesPage)
 	u.change("/ui/boards/{board}/policies/{change}", u.changePolicies)

@@ -20,7 +20,7 @@ _PATH = '/boardd.v1.BoardService/'
 #: The calls that change nothing.
 READS: FrozenSet[str] = frozenset([
     'GetJobs', 'ListJobs', 'CountJobs', 'ListEvents', 'ExplainJob', 'ReadLog', 'GetBook', 'ListEntities', 'ListBoards',
-    'GetBoard', 'WhoAmI', 'GetSchedule', 'ListSchedules', 'GetBatch'])
+    'GetBoard', 'WhoAmI', 'GetSchedule', 'ListSchedules', 'GetBatch', 'ListBatches'])
 
 _AGAIN = frozenset(['UNAVAILABLE', 'INTERRUPTED', 'OUTCOME_UNKNOWN'])
 

@@ -1,6 +1,7 @@
 package boardtest
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -214,5 +215,80 @@ func batchLimits(_ *testing.T, s *suite) {
 		results, err := h.Post(s.within(), []job.Posting{{Name: "part", Batch: name}})
 		s.kind(err, job.NoKind)
 		s.kind(results[0].Err, want)
+	}
+}
+
+// batchList: each host lists the batches by their names, a page at a time: those that were put
+// or closed, and those of which a job is open.
+func batchList(_ *testing.T, s *suite) {
+	h := s.start(board.Spec{})
+	if s.harness.NoBatches {
+		_, _, err := h.Batches(s.within(), "", 10, nil)
+		s.kind(err, job.Unsupported)
+		return
+	}
+	hosts := []*host{h, s.start(board.Spec{})}
+	if names := h.batches(10, nil); len(names) != 0 {
+		s.Errorf("a new board has the batches %q", names)
+	}
+	_, err := hosts[1].PutBatch(s.within(), "put", nil, 9)
+	s.kind(err, job.NoKind)
+	_, err = h.PutBatch(s.within(), "b", nil, 9)
+	s.kind(err, job.NoKind)
+	h.ofBatch("named", 2)
+	hosts[1].ofBatch("b", 1)
+	closed, alone := h.ofBatch("closed", 1), hosts[1].ofBatch("alone", 1)
+	_, err = h.CloseBatch(s.within(), "closed")
+	s.kind(err, job.NoKind)
+	h.post(job.Posting{Name: "of none"})
+	all := []string{"alone", "b", "closed", "named", "put"}
+	for _, host := range hosts {
+		for size := 1; size <= 6; size++ {
+			s.until("the batches are listed", func() bool { return slices.Equal(host.batches(size, nil), all) })
+		}
+	}
+	list, _, err := hosts[1].Batches(s.within(), "b", 3, nil)
+	s.kind(err, job.NoKind)
+	for i, want := range []driver.Group{{Open: 1, Closed: true}, {Open: 2}, {}} {
+		if list[i].Group != want {
+			s.Errorf("%q stands at %+v, want %+v", list[i].Name, list[i].Group, want)
+		}
+	}
+	if list[2].Expected != 9 {
+		s.Errorf("%q expects %d jobs, want 9", list[2].Name, list[2].Expected)
+	}
+
+	h.consume(h.claim(closed[0]))
+	hosts[1].consume(hosts[1].claim(alone[0])) // nobody said anything of its batch
+	h.finished("closed")
+	yes, no := true, false
+	for _, host := range hosts {
+		for size := 1; size <= 5; size++ {
+			s.until("a batch is done", func() bool {
+				return slices.Equal(host.batches(size, &yes), []string{"closed"}) && slices.Equal(host.batches(size, &no), []string{"b", "named", "put"})
+			})
+		}
+	}
+	for after, want := range map[string]job.Kind{"\x00": job.Invalid, strings.Repeat("b", job.MaxBatchName+1): job.Invalid, strings.Repeat("b", job.MaxBatchName): job.NoKind} {
+		_, _, err := h.Batches(s.within(), after, 10, nil)
+		s.kind(err, want)
+	}
+}
+
+// batches returns the names of all batches, read in pages.
+func (h *host) batches(size int, done *bool) (names []string) {
+	h.Helper()
+	for after := ""; ; {
+		list, next, err := h.Batches(h.within(), after, size, done)
+		h.kind(err, job.NoKind)
+		if len(list) > size {
+			h.Fatalf("a page of %d has %d batches", size, len(list))
+		}
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+		if after = next; next == "" {
+			return names
+		}
 	}
 }

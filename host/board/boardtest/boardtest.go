@@ -81,6 +81,7 @@ func Run(t *testing.T, h Harness) {
 		{"batch-then", batchThen},
 		{"batch-restart", batchRestart},
 		{"batch-limits", batchLimits},
+		{"batch-list", batchList},
 		{"ended-since", endedSince},
 		{"bookmarks", bookmarks},
 		{"samples", samples},

@@ -7900,6 +7900,126 @@ func (x *CloseBatchResponse) GetBatch() *Batch {
 	return nil
 }
 
+type ListBatchesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	PageSize      int32                  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // 0: 100; at most 1000
+	PageToken     string                 `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Done          *bool                  `protobuf:"varint,4,opt,name=done,proto3,oneof" json:"done,omitempty"` // only those that are done, or only those that are not; absent: both
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBatchesRequest) Reset() {
+	*x = ListBatchesRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBatchesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBatchesRequest) ProtoMessage() {}
+
+func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
+func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
+}
+
+func (x *ListBatchesRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ListBatchesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListBatchesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListBatchesRequest) GetDone() bool {
+	if x != nil && x.Done != nil {
+		return *x.Done
+	}
+	return false
+}
+
+type ListBatchesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Batches       []*Batch               `protobuf:"bytes,1,rep,name=batches,proto3" json:"batches,omitempty"` // by name; with done, fewer than pageSize may come before more do
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBatchesResponse) Reset() {
+	*x = ListBatchesResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBatchesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBatchesResponse) ProtoMessage() {}
+
+func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
+func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *ListBatchesResponse) GetBatches() []*Batch {
+	if x != nil {
+		return x.Batches
+	}
+	return nil
+}
+
+func (x *ListBatchesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type Entity struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -7913,7 +8033,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7925,7 +8045,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7938,7 +8058,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Entity) GetKind() string {
@@ -7987,7 +8107,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7999,7 +8119,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8012,7 +8132,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -8045,7 +8165,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8057,7 +8177,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8070,7 +8190,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -8092,7 +8212,7 @@ type RemoveEntityRequest struct {
 
 func (x *RemoveEntityRequest) Reset() {
 	*x = RemoveEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8104,7 +8224,7 @@ func (x *RemoveEntityRequest) String() string {
 func (*RemoveEntityRequest) ProtoMessage() {}
 
 func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8117,7 +8237,7 @@ func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
 func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *RemoveEntityRequest) GetBoard() string {
@@ -8149,7 +8269,7 @@ type RemoveEntityResponse struct {
 
 func (x *RemoveEntityResponse) Reset() {
 	*x = RemoveEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8161,7 +8281,7 @@ func (x *RemoveEntityResponse) String() string {
 func (*RemoveEntityResponse) ProtoMessage() {}
 
 func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8174,7 +8294,7 @@ func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
 func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
 }
 
 type ListEntitiesRequest struct {
@@ -8186,7 +8306,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8198,7 +8318,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8211,7 +8331,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -8230,7 +8350,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8242,7 +8362,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8255,7 +8375,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -8279,7 +8399,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8291,7 +8411,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8304,7 +8424,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -8378,7 +8498,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8390,7 +8510,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8403,7 +8523,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Board) GetName() string {
@@ -8610,7 +8730,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8622,7 +8742,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8635,7 +8755,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
 }
 
 type ListBoardsResponse struct {
@@ -8647,7 +8767,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8659,7 +8779,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8672,7 +8792,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -8691,7 +8811,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8703,7 +8823,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8716,7 +8836,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -8735,7 +8855,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8747,7 +8867,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8760,7 +8880,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -8780,7 +8900,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8792,7 +8912,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8805,7 +8925,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -8831,7 +8951,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8843,7 +8963,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8856,7 +8976,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{127}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -8876,7 +8996,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8888,7 +9008,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8901,7 +9021,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{128}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -8927,7 +9047,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8939,7 +9059,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8952,7 +9072,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{129}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -8971,7 +9091,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8983,7 +9103,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8996,7 +9116,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{130}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -9015,7 +9135,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9027,7 +9147,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9040,7 +9160,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{131}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -9058,7 +9178,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9070,7 +9190,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9083,7 +9203,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{132}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{134}
 }
 
 type WhoAmIResponse struct {
@@ -9100,7 +9220,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9112,7 +9232,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9125,7 +9245,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{133}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -9909,7 +10029,17 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"<\n" +
 	"\x12CloseBatchResponse\x12&\n" +
-	"\x05batch\x18\x01 \x01(\v2\x10.boardd.v1.BatchR\x05batch\"\xc2\x01\n" +
+	"\x05batch\x18\x01 \x01(\v2\x10.boardd.v1.BatchR\x05batch\"\x88\x01\n" +
+	"\x12ListBatchesRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x17\n" +
+	"\x04done\x18\x04 \x01(\bH\x00R\x04done\x88\x01\x01B\a\n" +
+	"\x05_done\"i\n" +
+	"\x13ListBatchesResponse\x12*\n" +
+	"\abatches\x18\x01 \x03(\v2\x10.boardd.v1.BatchR\abatches\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc2\x01\n" +
 	"\x06Entity\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -10014,7 +10144,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xf5\x1b\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xc8\x1c\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -10057,7 +10187,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bPutBatch\x12\x1a.boardd.v1.PutBatchRequest\x1a\x1b.boardd.v1.PutBatchResponse\x12H\n" +
 	"\bGetBatch\x12\x1a.boardd.v1.GetBatchRequest\x1a\x1b.boardd.v1.GetBatchResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\n" +
-	"CloseBatch\x12\x1c.boardd.v1.CloseBatchRequest\x1a\x1d.boardd.v1.CloseBatchResponse\x12U\n" +
+	"CloseBatch\x12\x1c.boardd.v1.CloseBatchRequest\x1a\x1d.boardd.v1.CloseBatchResponse\x12Q\n" +
+	"\vListBatches\x12\x1d.boardd.v1.ListBatchesRequest\x1a\x1e.boardd.v1.ListBatchesResponse\"\x03\x90\x02\x01\x12U\n" +
 	"\x0eRegisterEntity\x12 .boardd.v1.RegisterEntityRequest\x1a!.boardd.v1.RegisterEntityResponse\x12O\n" +
 	"\fRemoveEntity\x12\x1e.boardd.v1.RemoveEntityRequest\x1a\x1f.boardd.v1.RemoveEntityResponse\x12T\n" +
 	"\fListEntities\x12\x1e.boardd.v1.ListEntitiesRequest\x1a\x1f.boardd.v1.ListEntitiesResponse\"\x03\x90\x02\x01\x12N\n" +
@@ -10087,7 +10218,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 142)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 144)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -10213,134 +10344,136 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*GetBatchResponse)(nil),          // 121: boardd.v1.GetBatchResponse
 	(*CloseBatchRequest)(nil),         // 122: boardd.v1.CloseBatchRequest
 	(*CloseBatchResponse)(nil),        // 123: boardd.v1.CloseBatchResponse
-	(*Entity)(nil),                    // 124: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 125: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 126: boardd.v1.RegisterEntityResponse
-	(*RemoveEntityRequest)(nil),       // 127: boardd.v1.RemoveEntityRequest
-	(*RemoveEntityResponse)(nil),      // 128: boardd.v1.RemoveEntityResponse
-	(*ListEntitiesRequest)(nil),       // 129: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 130: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 131: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 132: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 133: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 134: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 135: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 136: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 137: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 138: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 139: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 140: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 141: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 142: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 143: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 144: boardd.v1.WhoAmIResponse
-	nil,                               // 145: boardd.v1.Job.LabelsEntry
-	nil,                               // 146: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 147: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 148: boardd.v1.WorkRequest.WorkerLabelsEntry
-	nil,                               // 149: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 150: boardd.v1.Board.LimitsEntry
-	nil,                               // 151: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 152: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 153: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 154: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 155: google.protobuf.FieldOptions
+	(*ListBatchesRequest)(nil),        // 124: boardd.v1.ListBatchesRequest
+	(*ListBatchesResponse)(nil),       // 125: boardd.v1.ListBatchesResponse
+	(*Entity)(nil),                    // 126: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 127: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 128: boardd.v1.RegisterEntityResponse
+	(*RemoveEntityRequest)(nil),       // 129: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 130: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 131: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 132: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 133: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 134: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 135: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 136: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 137: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 138: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 139: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 140: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 141: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 142: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 143: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 144: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 145: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 146: boardd.v1.WhoAmIResponse
+	nil,                               // 147: boardd.v1.Job.LabelsEntry
+	nil,                               // 148: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 149: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 150: boardd.v1.WorkRequest.WorkerLabelsEntry
+	nil,                               // 151: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 152: boardd.v1.Board.LimitsEntry
+	nil,                               // 153: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 154: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 155: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 156: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 157: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	8,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	153, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	153, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	153, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	155, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	155, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	155, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	8,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	5,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	21,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	145, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	147, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	20,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	153, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	153, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	153, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	153, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	155, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	155, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	155, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	155, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	23,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	22,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	8,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	153, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	153, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	153, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	153, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	155, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	155, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	155, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	155, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
 	25,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	154, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	156, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
 	81,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
 	30,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
-	154, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
-	153, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	153, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	154, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	154, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	153, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	156, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
+	155, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	155, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	156, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	156, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	155, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
 	24,  // 32: boardd.v1.Claim.job:type_name -> boardd.v1.Job
 	6,   // 33: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	154, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
+	156, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
 	9,   // 35: boardd.v1.Unique.on_conflict:type_name -> boardd.v1.OnConflict.Enum
 	21,  // 36: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
 	5,   // 37: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	146, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	148, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
 	20,  // 39: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	153, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	155, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
 	28,  // 41: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
 	23,  // 42: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
 	30,  // 43: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
-	154, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
+	156, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
 	24,  // 45: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
 	27,  // 46: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
 	27,  // 47: boardd.v1.Result.error:type_name -> boardd.v1.Error
 	31,  // 48: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
 	32,  // 49: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	154, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	156, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
 	32,  // 51: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
 	0,   // 52: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	154, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	156, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
 	24,  // 54: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
 	40,  // 55: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
 	27,  // 56: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	153, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	155, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
 	43,  // 58: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	154, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	147, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	154, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	156, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	149, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	156, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
 	27,  // 62: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
 	26,  // 63: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
 	45,  // 64: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
 	26,  // 65: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	154, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	154, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	153, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	156, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	156, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	155, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
 	27,  // 69: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
 	48,  // 70: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
 	2,   // 71: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
-	154, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
-	148, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
-	154, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	156, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	150, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	156, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
 	50,  // 75: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
 	51,  // 76: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
-	154, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	156, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
 	27,  // 78: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
-	153, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	155, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
 	27,  // 80: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
-	154, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	156, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
 	3,   // 82: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
 	53,  // 83: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
 	54,  // 84: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
 	26,  // 85: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
 	55,  // 86: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
 	4,   // 87: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
-	154, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	156, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
 	26,  // 89: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
 	1,   // 90: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
 	33,  // 91: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
 	26,  // 92: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	154, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	156, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
 	33,  // 94: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
 	26,  // 95: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
 	33,  // 96: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
@@ -10349,10 +10482,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	33,  // 99: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
 	7,   // 100: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
 	24,  // 101: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	153, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	154, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	155, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	156, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
 	69,  // 104: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	149, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	151, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
 	0,   // 106: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
 	26,  // 107: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 108: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
@@ -10365,10 +10498,10 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	26,  // 115: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
 	8,   // 116: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
 	8,   // 117: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	153, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	155, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
 	26,  // 119: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
 	82,  // 120: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	154, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	156, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
 	81,  // 122: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
 	27,  // 123: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
 	89,  // 124: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
@@ -10378,13 +10511,13 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	33,  // 128: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
 	96,  // 129: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
 	96,  // 130: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	154, // 131: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
+	156, // 131: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
 	31,  // 132: boardd.v1.Schedule.job:type_name -> boardd.v1.NewJob
 	10,  // 133: boardd.v1.Schedule.overlap:type_name -> boardd.v1.Overlap.Enum
-	154, // 134: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
-	154, // 135: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
-	153, // 136: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
-	153, // 137: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
+	156, // 134: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
+	156, // 135: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
+	155, // 136: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
+	155, // 137: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
 	102, // 138: boardd.v1.PutScheduleRequest.schedule:type_name -> boardd.v1.Schedule
 	102, // 139: boardd.v1.PutScheduleResponse.schedule:type_name -> boardd.v1.Schedule
 	102, // 140: boardd.v1.ListSchedulesResponse.schedules:type_name -> boardd.v1.Schedule
@@ -10395,134 +10528,137 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	31,  // 145: boardd.v1.Batch.then:type_name -> boardd.v1.NewJob
 	31,  // 146: boardd.v1.PutBatchRequest.then:type_name -> boardd.v1.NewJob
 	117, // 147: boardd.v1.PutBatchResponse.batch:type_name -> boardd.v1.Batch
-	154, // 148: boardd.v1.GetBatchRequest.wait:type_name -> google.protobuf.Duration
+	156, // 148: boardd.v1.GetBatchRequest.wait:type_name -> google.protobuf.Duration
 	117, // 149: boardd.v1.GetBatchResponse.batch:type_name -> boardd.v1.Batch
 	117, // 150: boardd.v1.CloseBatchResponse.batch:type_name -> boardd.v1.Batch
-	153, // 151: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	153, // 152: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	124, // 153: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	154, // 154: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	124, // 155: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	124, // 156: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	154, // 157: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	154, // 158: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	154, // 159: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	154, // 160: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	154, // 161: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	154, // 162: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	154, // 163: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	154, // 164: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	131, // 165: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	131, // 166: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	150, // 167: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	132, // 168: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	132, // 169: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	132, // 170: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	132, // 171: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	132, // 172: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	151, // 173: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	152, // 174: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	155, // 175: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	155, // 176: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	155, // 177: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	155, // 178: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	34,  // 179: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	36,  // 180: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	38,  // 181: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	41,  // 182: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	44,  // 183: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	52,  // 184: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	47,  // 185: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	57,  // 186: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	59,  // 187: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	61,  // 188: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	63,  // 189: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	65,  // 190: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	67,  // 191: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	70,  // 192: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	71,  // 193: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	73,  // 194: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	75,  // 195: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	77,  // 196: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	79,  // 197: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	83,  // 198: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	85,  // 199: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	86,  // 200: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	88,  // 201: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	91,  // 202: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	94,  // 203: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	97,  // 204: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	99,  // 205: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	103, // 206: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
-	105, // 207: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
-	107, // 208: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
-	109, // 209: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
-	111, // 210: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
-	113, // 211: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
-	115, // 212: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
-	118, // 213: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
-	120, // 214: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
-	122, // 215: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
-	125, // 216: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	127, // 217: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	129, // 218: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	133, // 219: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	135, // 220: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	139, // 221: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	141, // 222: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	137, // 223: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	143, // 224: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	35,  // 225: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	37,  // 226: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	39,  // 227: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	42,  // 228: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	46,  // 229: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	56,  // 230: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	49,  // 231: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	58,  // 232: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	60,  // 233: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	62,  // 234: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	64,  // 235: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	66,  // 236: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	68,  // 237: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	69,  // 238: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	72,  // 239: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	74,  // 240: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	76,  // 241: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	78,  // 242: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	80,  // 243: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	84,  // 244: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	81,  // 245: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	87,  // 246: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	90,  // 247: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	93,  // 248: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	95,  // 249: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	98,  // 250: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	100, // 251: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	104, // 252: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
-	106, // 253: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
-	108, // 254: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
-	110, // 255: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
-	112, // 256: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
-	114, // 257: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
-	116, // 258: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
-	119, // 259: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
-	121, // 260: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
-	123, // 261: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
-	126, // 262: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	128, // 263: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	130, // 264: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	134, // 265: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	136, // 266: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	140, // 267: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	142, // 268: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	138, // 269: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	144, // 270: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	225, // [225:271] is the sub-list for method output_type
-	179, // [179:225] is the sub-list for method input_type
-	179, // [179:179] is the sub-list for extension type_name
-	175, // [175:179] is the sub-list for extension extendee
-	0,   // [0:175] is the sub-list for field type_name
+	117, // 151: boardd.v1.ListBatchesResponse.batches:type_name -> boardd.v1.Batch
+	155, // 152: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	155, // 153: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	126, // 154: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	156, // 155: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	126, // 156: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	126, // 157: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	156, // 158: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	156, // 159: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	156, // 160: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	156, // 161: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	156, // 162: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	156, // 163: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	156, // 164: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	156, // 165: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	133, // 166: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	133, // 167: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	152, // 168: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	134, // 169: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	134, // 170: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	134, // 171: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	134, // 172: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	134, // 173: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	153, // 174: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	154, // 175: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	157, // 176: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	157, // 177: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	157, // 178: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	157, // 179: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	34,  // 180: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	36,  // 181: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	38,  // 182: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	41,  // 183: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	44,  // 184: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	52,  // 185: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	47,  // 186: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	57,  // 187: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	59,  // 188: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	61,  // 189: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	63,  // 190: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	65,  // 191: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	67,  // 192: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	70,  // 193: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	71,  // 194: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	73,  // 195: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	75,  // 196: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	77,  // 197: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	79,  // 198: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	83,  // 199: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	85,  // 200: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	86,  // 201: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	88,  // 202: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	91,  // 203: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	94,  // 204: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	97,  // 205: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	99,  // 206: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	103, // 207: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
+	105, // 208: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
+	107, // 209: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
+	109, // 210: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
+	111, // 211: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
+	113, // 212: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
+	115, // 213: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
+	118, // 214: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
+	120, // 215: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
+	122, // 216: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
+	124, // 217: boardd.v1.BoardService.ListBatches:input_type -> boardd.v1.ListBatchesRequest
+	127, // 218: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	129, // 219: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	131, // 220: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	135, // 221: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	137, // 222: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	141, // 223: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	143, // 224: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	139, // 225: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	145, // 226: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	35,  // 227: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	37,  // 228: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	39,  // 229: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	42,  // 230: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	46,  // 231: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	56,  // 232: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	49,  // 233: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	58,  // 234: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	60,  // 235: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	62,  // 236: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	64,  // 237: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	66,  // 238: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	68,  // 239: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	69,  // 240: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	72,  // 241: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	74,  // 242: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	76,  // 243: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	78,  // 244: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	80,  // 245: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	84,  // 246: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	81,  // 247: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	87,  // 248: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	90,  // 249: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	93,  // 250: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	95,  // 251: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	98,  // 252: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	100, // 253: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	104, // 254: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
+	106, // 255: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
+	108, // 256: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
+	110, // 257: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
+	112, // 258: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
+	114, // 259: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
+	116, // 260: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
+	119, // 261: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
+	121, // 262: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
+	123, // 263: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
+	125, // 264: boardd.v1.BoardService.ListBatches:output_type -> boardd.v1.ListBatchesResponse
+	128, // 265: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	130, // 266: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	132, // 267: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	136, // 268: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	138, // 269: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	142, // 270: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	144, // 271: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	140, // 272: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	146, // 273: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	227, // [227:274] is the sub-list for method output_type
+	180, // [180:227] is the sub-list for method input_type
+	180, // [180:180] is the sub-list for extension type_name
+	176, // [176:180] is the sub-list for extension extendee
+	0,   // [0:176] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -10537,13 +10673,14 @@ func file_boardd_v1_boardd_proto_init() {
 	file_boardd_v1_boardd_proto_msgTypes[80].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[86].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[92].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[113].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   142,
+			NumMessages:   144,
 			NumExtensions: 4,
 			NumServices:   1,
 		},

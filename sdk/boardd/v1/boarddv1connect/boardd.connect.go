@@ -137,6 +137,9 @@ const (
 	BoardServiceGetBatchProcedure = "/boardd.v1.BoardService/GetBatch"
 	// BoardServiceCloseBatchProcedure is the fully-qualified name of the BoardService's CloseBatch RPC.
 	BoardServiceCloseBatchProcedure = "/boardd.v1.BoardService/CloseBatch"
+	// BoardServiceListBatchesProcedure is the fully-qualified name of the BoardService's ListBatches
+	// RPC.
+	BoardServiceListBatchesProcedure = "/boardd.v1.BoardService/ListBatches"
 	// BoardServiceRegisterEntityProcedure is the fully-qualified name of the BoardService's
 	// RegisterEntity RPC.
 	BoardServiceRegisterEntityProcedure = "/boardd.v1.BoardService/RegisterEntity"
@@ -201,6 +204,7 @@ type BoardServiceClient interface {
 	PutBatch(context.Context, *connect.Request[v1.PutBatchRequest]) (*connect.Response[v1.PutBatchResponse], error)
 	GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error)
 	CloseBatch(context.Context, *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error)
+	ListBatches(context.Context, *connect.Request[v1.ListBatchesRequest]) (*connect.Response[v1.ListBatchesResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
@@ -455,6 +459,13 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(boardServiceMethods.ByName("CloseBatch")),
 			connect.WithClientOptions(opts...),
 		),
+		listBatches: connect.NewClient[v1.ListBatchesRequest, v1.ListBatchesResponse](
+			httpClient,
+			baseURL+BoardServiceListBatchesProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("ListBatches")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		registerEntity: connect.NewClient[v1.RegisterEntityRequest, v1.RegisterEntityResponse](
 			httpClient,
 			baseURL+BoardServiceRegisterEntityProcedure,
@@ -555,6 +566,7 @@ type boardServiceClient struct {
 	putBatch        *connect.Client[v1.PutBatchRequest, v1.PutBatchResponse]
 	getBatch        *connect.Client[v1.GetBatchRequest, v1.GetBatchResponse]
 	closeBatch      *connect.Client[v1.CloseBatchRequest, v1.CloseBatchResponse]
+	listBatches     *connect.Client[v1.ListBatchesRequest, v1.ListBatchesResponse]
 	registerEntity  *connect.Client[v1.RegisterEntityRequest, v1.RegisterEntityResponse]
 	removeEntity    *connect.Client[v1.RemoveEntityRequest, v1.RemoveEntityResponse]
 	listEntities    *connect.Client[v1.ListEntitiesRequest, v1.ListEntitiesResponse]
@@ -751,6 +763,11 @@ func (c *boardServiceClient) CloseBatch(ctx context.Context, req *connect.Reques
 	return c.closeBatch.CallUnary(ctx, req)
 }
 
+// ListBatches calls boardd.v1.BoardService.ListBatches.
+func (c *boardServiceClient) ListBatches(ctx context.Context, req *connect.Request[v1.ListBatchesRequest]) (*connect.Response[v1.ListBatchesResponse], error) {
+	return c.listBatches.CallUnary(ctx, req)
+}
+
 // RegisterEntity calls boardd.v1.BoardService.RegisterEntity.
 func (c *boardServiceClient) RegisterEntity(ctx context.Context, req *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
 	return c.registerEntity.CallUnary(ctx, req)
@@ -835,6 +852,7 @@ type BoardServiceHandler interface {
 	PutBatch(context.Context, *connect.Request[v1.PutBatchRequest]) (*connect.Response[v1.PutBatchResponse], error)
 	GetBatch(context.Context, *connect.Request[v1.GetBatchRequest]) (*connect.Response[v1.GetBatchResponse], error)
 	CloseBatch(context.Context, *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error)
+	ListBatches(context.Context, *connect.Request[v1.ListBatchesRequest]) (*connect.Response[v1.ListBatchesResponse], error)
 	RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error)
 	RemoveEntity(context.Context, *connect.Request[v1.RemoveEntityRequest]) (*connect.Response[v1.RemoveEntityResponse], error)
 	ListEntities(context.Context, *connect.Request[v1.ListEntitiesRequest]) (*connect.Response[v1.ListEntitiesResponse], error)
@@ -1085,6 +1103,13 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(boardServiceMethods.ByName("CloseBatch")),
 		connect.WithHandlerOptions(opts...),
 	)
+	boardServiceListBatchesHandler := connect.NewUnaryHandler(
+		BoardServiceListBatchesProcedure,
+		svc.ListBatches,
+		connect.WithSchema(boardServiceMethods.ByName("ListBatches")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	boardServiceRegisterEntityHandler := connect.NewUnaryHandler(
 		BoardServiceRegisterEntityProcedure,
 		svc.RegisterEntity,
@@ -1219,6 +1244,8 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServiceGetBatchHandler.ServeHTTP(w, r)
 		case BoardServiceCloseBatchProcedure:
 			boardServiceCloseBatchHandler.ServeHTTP(w, r)
+		case BoardServiceListBatchesProcedure:
+			boardServiceListBatchesHandler.ServeHTTP(w, r)
 		case BoardServiceRegisterEntityProcedure:
 			boardServiceRegisterEntityHandler.ServeHTTP(w, r)
 		case BoardServiceRemoveEntityProcedure:
@@ -1392,6 +1419,10 @@ func (UnimplementedBoardServiceHandler) GetBatch(context.Context, *connect.Reque
 
 func (UnimplementedBoardServiceHandler) CloseBatch(context.Context, *connect.Request[v1.CloseBatchRequest]) (*connect.Response[v1.CloseBatchResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.CloseBatch is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) ListBatches(context.Context, *connect.Request[v1.ListBatchesRequest]) (*connect.Response[v1.ListBatchesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ListBatches is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) RegisterEntity(context.Context, *connect.Request[v1.RegisterEntityRequest]) (*connect.Response[v1.RegisterEntityResponse], error) {
