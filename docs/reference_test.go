@@ -86,6 +86,20 @@ var metricHead = regexp.MustCompile(`(?m)^# HELP (boardd_\w+) (.*)\n# TYPE \w+ (
 
 // everySort is a configuration with what has metrics of its own.
 const everySort = `
+backend "hooked" {
+  driver = "embedded"
+}
+board "told" {
+  backend = "hooked"
+  webhook "notify" {
+    url        = "https://hooks.example.com/"
+    secret     = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    deliveries = "deliveries"
+  }
+}
+board "deliveries" {
+  backend = "hooked"
+}
 oidc "corp" {
   issuer    = "http://127.0.0.1:1"
   audiences = ["boardd"]
@@ -97,45 +111,48 @@ oidc "corp" {
 
 // advice is what to do about each metric.
 var advice = map[string]string{
-	"boardd_backend_answers":             "0 while `boardd_driver_running` is 1: the store is away; the log has the error",
-	"boardd_backend_full":                "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
-	"boardd_board_ready":                 "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
-	"boardd_board_unacknowledged_loss":   "1: see the loss with `boardd board get`, put right what it says, and then `boardd board acknowledge-loss`",
-	"boardd_boards_open":                 "in a fleet: far from the others' share for minutes; `boardd server list` shows who does not count, and why",
-	"boardd_boards":                      "over `metrics_boards`: the others are summed up for each tenant, as the board `_other`",
-	"boardd_build_info":                  "differs between servers for longer than an upgrade takes: one was forgotten",
-	"boardd_call_seconds":                "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
-	"boardd_calls":                       "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
-	"boardd_catalog_age_seconds":         "over 60 or -1: nobody is let in by the catalog's tokens; see whether its store is well",
-	"boardd_catalog_lost_records":        "over 0: [the catalog was lost](#when-the-catalog-is-lost); `boardd catalog status` says what of it",
-	"boardd_catalog_records":             "falls without a deletion: somebody accepted a loss (`boardd audit list`)",
-	"boardd_disk_bytes":                  "compare with `boardd_disk_free_bytes`",
-	"boardd_disk_free_bytes":             "below `disk_low`: make room; below 16 MiB the embedded store takes no more posts ([a full disk](#when-something-is-wrong))",
-	"boardd_driver_apply_seconds":        "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
-	"boardd_driver_restarts_total":       "grows: the driver dies or hangs; its last words are in the log",
-	"boardd_driver_running":              "0: the log says why the driver does not start; `boardd config check` looks at its settings",
-	"boardd_issuer_keys_age_seconds":     "over 1,800: the provider cannot be reached, which the log explains; over 86,400 or -1: nobody is let in by its tokens",
-	"boardd_job_events_total":            "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short; `post_refused` grows: a limit is reached; `tick_missed`: see `boardd schedule list`",
-	"boardd_job_run_seconds":             "grows: the work takes longer; near the lease: claims will expire",
-	"boardd_job_wait_seconds":            "grows: more workers, or see with `boardd job explain` why they may not have the jobs",
-	"boardd_jobs":                        "`trashed` grows: look at the reasons on the board's page or with `boardd job list --state trashed`; `ready` grows: more workers, or see why they may not have the jobs with `boardd job explain`",
-	"boardd_oldest_ready_seconds":        "grows: nobody claims that job; `boardd job explain` says why",
-	"boardd_policy_compilations":         "`queued` over 0 for long: tenants promote more than the server compiles; `server_limits` says how many at once",
-	"boardd_policy_memory_bytes":         "near its limit: see `boardd_policy_processes`",
-	"boardd_policy_processes":            "near its limit: boards ask more policies than the server may run; raise `server_limits`, or lower the tenants' `policy_processes`",
-	"boardd_policy_refused_total":        "grows: policies are denied processes or compilations; WhoAmI and the page of tenants show whose are many",
-	"boardd_work":                        "near 2,048 for long: the server has more work than it can do, as with `boardd_calls`",
-	"boardd_work_refused_total":          "grows: the same; smaller calls, or more servers",
-	"boardd_ready":                       "0 for longer than a start takes: the body of `/readyz` says why",
-	"boardd_refused_requests_total":      "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
-	"boardd_request_bytes":               "near 134,217,728 for long: large requests, or slow networks; limits for the tenant that sends them",
-	"boardd_request_bytes_refused_total": "grows: the same",
-	"boardd_shed_calls_total":            "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
-	"boardd_streams":                     "near 10,000: more servers, or fewer watchers; limit `watchers`",
-	"boardd_worker_items":                "claims and endings near 1 a call while many jobs are ready: workers with more concurrency, or `ahead`, need fewer calls",
-	"boardd_worker_waits_total":          "`ended` grows quickly: a proxy or a client loses patience sooner than the calls ask for; see [behind a proxy](#behind-a-proxy)",
-	"boardd_workers_waiting":             "0 while jobs are rare: there are no workers; they wait in two calls at most, each",
-	"boardd_waiting_claims":              "0 while jobs are ready: there are no workers, or too few",
+	"boardd_backend_answers":                    "0 while `boardd_driver_running` is 1: the store is away; the log has the error",
+	"boardd_backend_full":                       "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
+	"boardd_board_ready":                        "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
+	"boardd_board_unacknowledged_loss":          "1: see the loss with `boardd board get`, put right what it says, and then `boardd board acknowledge-loss`",
+	"boardd_boards_open":                        "in a fleet: far from the others' share for minutes; `boardd server list` shows who does not count, and why",
+	"boardd_boards":                             "over `metrics_boards`: the others are summed up for each tenant, as the board `_other`",
+	"boardd_build_info":                         "differs between servers for longer than an upgrade takes: one was forgotten",
+	"boardd_call_seconds":                       "slower than usual with `code=\"ok\"`: compare with `boardd_driver_apply_seconds`; if that is not slower, it is the server: take a [profile](#profiles)",
+	"boardd_calls":                              "`queued` over 0 for long: the server has more calls than it can do; see `boardd_shed_calls_total`",
+	"boardd_catalog_age_seconds":                "over 60 or -1: nobody is let in by the catalog's tokens; see whether its store is well",
+	"boardd_catalog_lost_records":               "over 0: [the catalog was lost](#when-the-catalog-is-lost); `boardd catalog status` says what of it",
+	"boardd_catalog_records":                    "falls without a deletion: somebody accepted a loss (`boardd audit list`)",
+	"boardd_disk_bytes":                         "compare with `boardd_disk_free_bytes`",
+	"boardd_disk_free_bytes":                    "below `disk_low`: make room; below 16 MiB the embedded store takes no more posts ([a full disk](#when-something-is-wrong))",
+	"boardd_driver_apply_seconds":               "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
+	"boardd_driver_restarts_total":              "grows: the driver dies or hangs; its last words are in the log",
+	"boardd_driver_running":                     "0: the log says why the driver does not start; `boardd config check` looks at its settings",
+	"boardd_issuer_keys_age_seconds":            "over 1,800: the provider cannot be reached, which the log explains; over 86,400 or -1: nobody is let in by its tokens",
+	"boardd_job_events_total":                   "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short; `post_refused` grows: a limit is reached; `tick_missed`: see `boardd schedule list`",
+	"boardd_job_run_seconds":                    "grows: the work takes longer; near the lease: claims will expire",
+	"boardd_job_wait_seconds":                   "grows: more workers, or see with `boardd job explain` why they may not have the jobs",
+	"boardd_jobs":                               "`trashed` grows: look at the reasons on the board's page or with `boardd job list --state trashed`; `ready` grows: more workers, or see why they may not have the jobs with `boardd job explain`",
+	"boardd_oldest_ready_seconds":               "grows: nobody claims that job; `boardd job explain` says why",
+	"boardd_policy_compilations":                "`queued` over 0 for long: tenants promote more than the server compiles; `server_limits` says how many at once",
+	"boardd_policy_memory_bytes":                "near its limit: see `boardd_policy_processes`",
+	"boardd_policy_processes":                   "near its limit: boards ask more policies than the server may run; raise `server_limits`, or lower the tenants' `policy_processes`",
+	"boardd_policy_refused_total":               "grows: policies are denied processes or compilations; WhoAmI and the page of tenants show whose are many",
+	"boardd_work":                               "near 2,048 for long: the server has more work than it can do, as with `boardd_calls`",
+	"boardd_work_refused_total":                 "grows: the same; smaller calls, or more servers",
+	"boardd_ready":                              "0 for longer than a start takes: the body of `/readyz` says why",
+	"boardd_refused_requests_total":             "`unauthenticated`: somebody guesses, or a worker has an old token (the log names the addresses); `permission_denied`: a token with too few roles, or a name that is missing in `hostnames`",
+	"boardd_request_bytes":                      "near 134,217,728 for long: large requests, or slow networks; limits for the tenant that sends them",
+	"boardd_request_bytes_refused_total":        "grows: the same",
+	"boardd_shed_calls_total":                   "grows: the server has more calls than it can do: limits for the tenant that makes them, or more servers",
+	"boardd_streams":                            "near 10,000: more servers, or fewer watchers; limit `watchers`",
+	"boardd_webhook_deliveries_total":           "`failed` or `given_up` grow: the jobs on that board have the reasons, those given up in its trash",
+	"boardd_webhook_oldest_undelivered_seconds": "over an hour: a receiver is away, or the board of the deliveries is paused; its jobs have the reasons",
+	"boardd_webhook_untold_seconds":             "over 0 for minutes: the log says why, most often that the board of the deliveries cannot be posted to",
+	"boardd_worker_items":                       "claims and endings near 1 a call while many jobs are ready: workers with more concurrency, or `ahead`, need fewer calls",
+	"boardd_worker_waits_total":                 "`ended` grows quickly: a proxy or a client loses patience sooner than the calls ask for; see [behind a proxy](#behind-a-proxy)",
+	"boardd_workers_waiting":                    "0 while jobs are rare: there are no workers; they wait in two calls at most, each",
+	"boardd_waiting_claims":                     "0 while jobs are ready: there are no workers, or too few",
 }
 
 // metrics returns the table of what GET /metrics of a server that was used a

@@ -11,6 +11,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/directory"
+	"github.com/boardd/boardd/host/webhook"
 )
 
 // OtherBoards stands for the boards of a tenant that have no metrics of their own, where
@@ -34,6 +35,15 @@ type Gauge struct {
 	Waiting       int64            // claim calls that wait now
 	Events        map[string]int64 // what this host did, by the name of the event
 	Waits, Runs   *board.Histogram // of the jobs; nil as long as the board is not open
+	Hooks         *HookGauge       // nil: the board has nothing to do with webhooks
+}
+
+// HookGauge is what metrics show of the webhooks that a board has to do with.
+type HookGauge struct {
+	Tells, Sends bool             // it is told of, and has deliveries
+	Tries        map[string]int64 // of deliveries that are jobs on the board, by what came of it
+	Undelivered  time.Time        // when the oldest delivery was made that has not ended; zero: there is none
+	Untold       time.Time        // since when something that happened on the board cannot be made a delivery; zero: it can
 }
 
 // gauges decides which boards have metrics of their own, and sums up the others. A board
@@ -52,6 +62,8 @@ type gauged struct {
 	read        time.Time
 	gauge       Gauge
 	events      map[string]int64 // what the tenant's sum has of them already
+	tries       map[string]int64 // likewise
+	told        *webhook.Tally   // that has counted them
 	waits, runs *board.Histogram // likewise
 }
 
@@ -116,9 +128,47 @@ func (r *gauged) look(ctx context.Context, s *Hosted, b *board.Board) {
 	r.gauge, r.read = Gauge{Tenant: s.config.Tenant, Board: s.config.Name}, time.Now()
 	if b != nil {
 		r.gauge.read(ctx, b)
+		r.gauge.Hooks = s.hookGauge(b)
 	} else if rests := s.resting.Load(); rests != nil {
 		r.gauge.Ready, r.gauge.Counts = true, rests.counts()
 	}
+	if s.told != r.told {
+		r.told, r.tries = s.told, nil
+	}
+}
+
+// hookGauge reads what the board has to do with webhooks.
+func (s *Hosted) hookGauge(b *board.Board) *HookGauge {
+	all := s.hooks.Load()
+	g := HookGauge{Tells: len(all.tells) > 0, Sends: len(all.sends) > 0}
+	if !g.Tells && !g.Sends {
+		return nil
+	}
+	g.Untold = s.told.Stuck()
+	if g.Sends {
+		g.Tries, g.Undelivered = s.told.Tries(), b.OldestOpen()
+	}
+	return &g
+}
+
+// addTo adds what is read of a board to the sum of several. last is what the sum has of it.
+func (g *HookGauge) addTo(sum *HookGauge, last map[string]int64) {
+	sum.Tells, sum.Sends = sum.Tells || g.Tells, sum.Sends || g.Sends
+	for outcome, n := range g.Tries {
+		if sum.Tries == nil {
+			sum.Tries = map[string]int64{}
+		}
+		sum.Tries[outcome] += n - last[outcome]
+	}
+	sum.Undelivered, sum.Untold = earlier(sum.Undelivered, g.Undelivered), earlier(sum.Untold, g.Untold)
+}
+
+// earlier is the earlier one of two times, of which a zero one is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // list returns what was read, by tenant and name. The caller holds g.mu.
@@ -126,6 +176,9 @@ func (g *gauges) list() []Gauge {
 	var list []Gauge
 	for _, other := range g.others {
 		other.Ready, other.Loss, other.Counts, other.Waiting = true, false, &board.Counts{}, 0
+		if other.Hooks != nil {
+			other.Hooks = &HookGauge{Tries: other.Hooks.Tries}
+		}
 	}
 	for _, r := range g.boards {
 		if r.named {
@@ -147,6 +200,11 @@ func (g *gauges) list() []Gauge {
 	for _, other := range g.others {
 		sum := *other
 		sum.Events = maps.Clone(other.Events)
+		if other.Hooks != nil {
+			hooks := *other.Hooks
+			hooks.Tries = maps.Clone(hooks.Tries)
+			sum.Hooks = &hooks
+		}
 		list = append(list, sum)
 	}
 	slices.SortFunc(list, func(a, b Gauge) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Board, b.Board)) })
@@ -161,14 +219,19 @@ func (r *gauged) addTo(sum *Gauge) {
 		s := sum.Counts
 		s.Ready, s.Delayed, s.Claimed = s.Ready+c.Ready, s.Delayed+c.Delayed, s.Claimed+c.Claimed
 		s.Trashed, s.Complete, s.Corrupt = s.Trashed+c.Trashed, s.Complete+c.Complete, s.Corrupt+c.Corrupt
-		if !c.OldestReadyAt.IsZero() && (s.OldestReadyAt.IsZero() || c.OldestReadyAt.Before(s.OldestReadyAt)) {
-			s.OldestReadyAt = c.OldestReadyAt
-		}
+		s.OldestReadyAt = earlier(s.OldestReadyAt, c.OldestReadyAt)
 	}
 	for event, n := range r.gauge.Events {
 		sum.Events[event] += n - r.events[event]
 	}
 	r.events = r.gauge.Events
+	if g := r.gauge.Hooks; g != nil {
+		if sum.Hooks == nil {
+			sum.Hooks = &HookGauge{}
+		}
+		g.addTo(sum.Hooks, r.tries)
+		r.tries = g.Tries
+	}
 	advance(&sum.Waits, r.gauge.Waits, &r.waits)
 	advance(&sum.Runs, r.gauge.Runs, &r.runs)
 }

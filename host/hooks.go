@@ -48,7 +48,7 @@ func (s *Hosted) hook(all hooks) {
 // that are under way at its end are given back before.
 func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board) error {
 	c := webhook.New(webhook.Options{
-		Board: b, Owner: "webhooks@" + h.id, Logger: s.logger(),
+		Board: b, Owner: "webhooks@" + h.id, Logger: s.logger(), Tally: s.told,
 		Deliveries: func(ctx context.Context, name string) (*board.Board, error) {
 			return h.deliveries(ctx, s.config.Tenant, name)
 		},

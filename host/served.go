@@ -40,6 +40,7 @@ type Hosted struct {
 	schedules atomic.Pointer[[]board.Schedule] // that are declared; they change while it is served
 	hooks     atomic.Pointer[hooks]            // likewise
 	courier   atomic.Pointer[webhook.Courier]  // of board
+	told      *webhook.Tally                   // of its couriers
 	problem   atomic.Pointer[string]           // why there is no board
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
 	turn      openSlot
@@ -66,6 +67,7 @@ func (h *Host) newServed(c config.Board) *Hosted {
 	b := h.backend(c.Backend)
 	s := &Hosted{
 		config: c, backend: b, logs: h.logger, tried: make(chan struct{}), done: make(chan struct{}), called: make(chan struct{}),
+		told: webhook.NewTally(),
 	}
 	if h.fleet == nil {
 		s.ask()

@@ -122,33 +122,37 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descIsReady  = newDesc("boardd_ready", "1 if /readyz says that callers may be sent here.")
-	descBoards   = newDesc("boardd_boards", "Boards that are served.")
-	descReady    = newDesc("boardd_board_ready", "1 if the board can serve.", "tenant", "board")
-	descLoss     = newDesc("boardd_board_unacknowledged_loss", "1 if the store has lost changes of the board that it had acknowledged, and nobody has said that he knows.", "tenant", "board")
-	descJobs     = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
-	descOldest   = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
-	descEvents   = newDesc("boardd_job_events_total", "What this server did to jobs.", "tenant", "board", "event")
-	descWaits    = newDesc("boardd_job_wait_seconds", "How long jobs that were claimed here could have been, since they were posted, due, given back or last changed.", "tenant", "board")
-	descRuns     = newDesc("boardd_job_run_seconds", "How long jobs that ended or went to the trash here were claimed until then.", "tenant", "board")
-	descWaiting  = newDesc("boardd_waiting_claims", "Claim calls that wait for a job now.", "tenant", "board")
-	descApply    = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
-	descRestarts = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
-	descAnswers  = newDesc("boardd_backend_answers", "1 if the store answered when it was asked last, as it is every second.", "backend", "driver")
-	descRunning  = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
-	descFull     = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
-	descFree     = newDesc("boardd_disk_free_bytes", "Room on the disk of the data folder, and of each embedded store's.", "path")
-	descSize     = newDesc("boardd_disk_bytes", "How large these disks are.", "path")
-	descCatalog  = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
-	descLost     = newDesc("boardd_catalog_lost_records", "Of those: that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
-	descAge      = newDesc("boardd_catalog_age_seconds", "How long ago the catalog's store last answered; -1: not yet.")
-	descKeys     = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
+	descIsReady     = newDesc("boardd_ready", "1 if /readyz says that callers may be sent here.")
+	descBoards      = newDesc("boardd_boards", "Boards that are served.")
+	descReady       = newDesc("boardd_board_ready", "1 if the board can serve.", "tenant", "board")
+	descLoss        = newDesc("boardd_board_unacknowledged_loss", "1 if the store has lost changes of the board that it had acknowledged, and nobody has said that he knows.", "tenant", "board")
+	descJobs        = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
+	descOldest      = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
+	descEvents      = newDesc("boardd_job_events_total", "What this server did to jobs.", "tenant", "board", "event")
+	descWaits       = newDesc("boardd_job_wait_seconds", "How long jobs that were claimed here could have been, since they were posted, due, given back or last changed.", "tenant", "board")
+	descRuns        = newDesc("boardd_job_run_seconds", "How long jobs that ended or went to the trash here were claimed until then.", "tenant", "board")
+	descDeliveries  = newDesc("boardd_webhook_deliveries_total", "Tries of this server to deliver what is told by webhooks, on the board that has the deliveries; failed: it is tried again.", "tenant", "board", "outcome")
+	descUndelivered = newDesc("boardd_webhook_oldest_undelivered_seconds", "How long ago the oldest delivery was made that is still open, on the board that has the deliveries.", "tenant", "board")
+	descUntold      = newDesc("boardd_webhook_untold_seconds", "For how long what happens on a board that has webhooks cannot be made deliveries.", "tenant", "board")
+	descWaiting     = newDesc("boardd_waiting_claims", "Claim calls that wait for a job now.", "tenant", "board")
+	descApply       = newDesc("boardd_driver_apply_seconds", "How long the driver took for batches of changes.", "backend", "driver")
+	descRestarts    = newDesc("boardd_driver_restarts_total", "How often the driver's process was started again.", "backend", "driver")
+	descAnswers     = newDesc("boardd_backend_answers", "1 if the store answered when it was asked last, as it is every second.", "backend", "driver")
+	descRunning     = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
+	descFull        = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
+	descFree        = newDesc("boardd_disk_free_bytes", "Room on the disk of the data folder, and of each embedded store's.", "path")
+	descSize        = newDesc("boardd_disk_bytes", "How large these disks are.", "path")
+	descCatalog     = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
+	descLost        = newDesc("boardd_catalog_lost_records", "Of those: that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
+	descAge         = newDesc("boardd_catalog_age_seconds", "How long ago the catalog's store last answered; -1: not yet.")
+	descKeys        = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
 )
 
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descIsReady, descBoards, descReady, descLoss, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting,
+		descDeliveries, descUndelivered, descUntold,
 		descApply, descRestarts, descRunning, descAnswers, descFull, descFree, descSize, descKeys, descCatalog, descLost, descAge,
 	} {
 		to <- d
@@ -207,6 +211,7 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 		gauge(descOldest, age)
 	}
 	gauge(descWaiting, float64(g.Waiting))
+	collectHooks(to, g)
 	for desc, h := range map[*prometheus.Desc]*board.Histogram{descWaits: g.Waits, descRuns: g.Runs} {
 		if h != nil {
 			count, sum, atMost := h.Totals()
@@ -218,6 +223,29 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 			continue
 		}
 		to <- prometheus.MustNewConstMetric(descEvents, prometheus.CounterValue, float64(n), g.Tenant, g.Board, event)
+	}
+}
+
+// collectHooks shows what a board has to do with webhooks.
+func collectHooks(to chan<- prometheus.Metric, g host.Gauge) {
+	if g.Hooks == nil {
+		return
+	}
+	age := func(desc *prometheus.Desc, since time.Time) {
+		seconds := 0.0
+		if !since.IsZero() {
+			seconds = max(0, time.Since(since).Seconds())
+		}
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, seconds, g.Tenant, g.Board)
+	}
+	if g.Hooks.Tells {
+		age(descUntold, g.Hooks.Untold)
+	}
+	if g.Hooks.Sends {
+		age(descUndelivered, g.Hooks.Undelivered)
+	}
+	for outcome, n := range g.Hooks.Tries {
+		to <- prometheus.MustNewConstMetric(descDeliveries, prometheus.CounterValue, float64(n), g.Tenant, g.Board, outcome)
 	}
 }
 

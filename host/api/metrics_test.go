@@ -6,10 +6,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/webhook"
 )
 
 func TestMetrics(t *testing.T) {
@@ -59,6 +63,55 @@ func TestMetrics(t *testing.T) {
 	}
 	if text := side.do(t, http.MethodGet, "/metrics", "", "").body; strings.Contains(text, "boardd_catalog_age_seconds") {
 		t.Error("a server without a catalog says how old it is")
+	}
+}
+
+// TestMetricsOfWebhooks: what a board has to do with webhooks is shown, and of one that has
+// nothing to do with them there is nothing; boards that have no metrics of their own are in
+// a sum.
+func TestMetricsOfWebhooks(t *testing.T) {
+	t.Parallel()
+	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	defer away.Close()
+	secrets, err := webhook.ParseSecrets("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := func(board, deliveries string) []webhook.Hook {
+		return []webhook.Hook{{
+			Board: board, Name: "tell", URL: away.URL, Secrets: secrets, Events: []webhook.Kind{webhook.Ended}, Deliveries: deliveries,
+			Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		}}
+	}
+	for name, of := range map[string]string{"named": "other", "summed up": host.OtherBoards} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := settings()
+			if name != "named" {
+				c.MetricsBoards = 1 // it is another tenant's
+			}
+			c.Boards[0].Webhooks = hook("default", "other")
+			c.Boards[3].Webhooks = hook("by-owner", "nowhere")
+			s := serveWith(t, c, quiet())
+			s.ready(t)
+			read := func() string { return s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body }
+			waitFor(t, func() bool {
+				s.must(t, rootSecret, "PostJobs", `{"board":"default","jobs":[{"name":"a","uuid":"3d1b6dd0-30ab-4df3-8f32-a2d0b2ab0001"}]}`, nil)
+				s.call(t, rootSecret, "CancelJobs", `{"board":"default","uuids":["3d1b6dd0-30ab-4df3-8f32-a2d0b2ab0001"]}`)
+				return sumOf(t, read(), "boardd_webhook_deliveries_total", `outcome="failed",tenant="default"`) >= 1
+			})
+			waitFor(t, func() bool {
+				text := read()
+				return sumOf(t, text, "boardd_webhook_oldest_undelivered_seconds", `{board="`+of+`",tenant="default"}`) > 0 && sumOf(t, text, "boardd_webhook_untold_seconds", `tenant="default"`) > 0
+			})
+			text := read()
+			if got := strings.Count(text, "\nboardd_webhook_oldest_undelivered_seconds{"); got != 1 {
+				t.Errorf("%d boards have deliveries", got)
+			}
+			if strings.Contains(text, `boardd_webhook_deliveries_total{board="default"`) || strings.Contains(text, `boardd_webhook_untold_seconds{board="default",tenant="acme"`) {
+				t.Errorf("a board has what is another one's:\n%s", text)
+			}
+		})
 	}
 }
 

@@ -82,6 +82,10 @@ func (b *Board) stored(ctx context.Context) (driver.Counts, error) {
 	return counts, nil
 }
 
+// OldestOpen returns when the oldest job was made that has not ended; zero: there is none, or
+// that is not known yet. The store is not asked.
+func (b *Board) OldestOpen() time.Time { return b.index.OldestOpen() }
+
 // Depth is Count as far as it is known without asking the store: Trashed and
 // Complete are 0. Before the board has been read, ok is false.
 func (b *Board) Depth() (c Counts, ok bool) {

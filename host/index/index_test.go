@@ -164,6 +164,9 @@ func TestOldestReady(t *testing.T) {
 	if got := ix.Count(); got != (Counts{}) {
 		t.Errorf("%+v of nothing", got)
 	}
+	if got := ix.OldestOpen(); !got.IsZero() {
+		t.Errorf("the oldest of none is of %v", got)
+	}
 	for n := 1; n <= 3*ageGroups; n++ {
 		ix.Put(entry(1000 + n))
 	}
@@ -174,6 +177,9 @@ func TestOldestReady(t *testing.T) {
 		t.Errorf("oldest %v, want %v", got, old.CreatedAt)
 	}
 	ix.Put(claimedBy(old, 1<<20, "w", time.Hour))
+	if got := ix.OldestOpen(); !got.Equal(old.CreatedAt) {
+		t.Errorf("the oldest that is open is of %v, want %v", got, old.CreatedAt)
+	}
 	if got, want := ix.Count().OldestReadyAt, entry(1001).CreatedAt; !got.Equal(want) {
 		t.Errorf("oldest %v, want %v", got, want)
 	}

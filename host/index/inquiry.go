@@ -72,7 +72,7 @@ func (g *group) rank(ranks []policy.Rank, counts ranking.Counts, serial uint32) 
 }
 
 // oldestOf returns when the oldest ready job of a group was created. As in
-// oldestReady, only the first of those that are alike is looked at; with more than
+// oldestIn, only the first of those that are alike is looked at; with more than
 // ranking.AgeRanks kinds, only those.
 func (ix *Index) oldestOf(h uint32, g *group) time.Time {
 	l := ix.everyone.keyQueues

@@ -2,6 +2,7 @@ package index
 
 import (
 	"math"
+	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -87,18 +88,34 @@ func (ix *Index) Rank(id job.ID, class *Class) (int64, bool) {
 	return int64(c.ready.before(h)), true
 }
 
-// ageGroups bounds the groups that oldestReady looks into.
+// ageGroups bounds the groups that oldestIn looks into.
 const ageGroups = 1024
 
 // oldestReady returns the creation of the oldest ready job, in microseconds.
-// Jobs of equal rank are in order of age, so only the first of each rank is
-// looked at; with more than ageGroups ranks, only those.
 func (ix *Index) oldestReady() int64 {
-	oldest := int64(math.MaxInt64)
+	oldest := ix.oldestIn(ix.ready)
 	for h := range ix.reserved {
 		oldest = min(oldest, ix.rows.at(h).CreatedAt)
 	}
-	h, ok := ix.ready.min()
+	return oldest
+}
+
+// OldestOpen returns when the oldest open job was made; zero: there is none.
+func (ix *Index) OldestOpen() time.Time {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.all.len() == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(ix.oldestIn(ix.all)).UTC()
+}
+
+// oldestIn returns the creation of the oldest job of a set, in microseconds. Jobs of equal
+// rank are in order of age, so only the first of each rank is looked at; with more than
+// ageGroups ranks, only those.
+func (ix *Index) oldestIn(set *ordered) int64 {
+	oldest := int64(math.MaxInt64)
+	h, ok := set.min()
 	for range ageGroups {
 		if !ok {
 			break
@@ -107,7 +124,7 @@ func (ix *Index) oldestReady() int64 {
 		oldest = min(oldest, r.CreatedAt)
 		ix.rows.at(pivot).move(r.LastAlike())
 		ok = false
-		ix.ready.from(pivot, func(next uint32) bool {
+		set.from(pivot, func(next uint32) bool {
 			h, ok = next, true
 			return false
 		})

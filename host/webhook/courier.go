@@ -16,6 +16,7 @@ type Options struct {
 	Owner      string                                                       // of its claims, of this server alone
 	Deliveries func(ctx context.Context, name string) (*board.Board, error) // finds a board of the tenant
 	Logger     *slog.Logger
+	Tally      *Tally // nil: nobody wants to know
 }
 
 // Courier does what one server has to for the webhooks of one board that it has open: it
@@ -36,6 +37,9 @@ type task struct {
 
 // New returns a courier that Run sets to work.
 func New(o Options) *Courier {
+	if o.Tally == nil {
+		o.Tally = NewTally()
+	}
 	return &Courier{o: o, want: map[task]*Hook{}, wake: make(chan struct{}, 1)}
 }
 
@@ -108,16 +112,18 @@ func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 	go func() {
 		defer close(w.done)
 		if t.sends {
-			s := sender{hook: h, board: c.o.Board, owner: c.o.Owner, log: log}
+			s := sender{hook: h, board: c.o.Board, owner: c.o.Owner, log: log, tally: c.o.Tally}
 			s.run(ctx)
 			return
 		}
 		find := func(ctx context.Context) (*board.Board, error) { return c.o.Deliveries(ctx, h.Deliveries) }
-		teller := teller{hook: h, board: c.o.Board, deliveries: find, log: log}
+		teller := teller{hook: h, board: c.o.Board, deliveries: find, log: log, tally: c.o.Tally}
+		defer c.o.Tally.fails(h.key(), false)
 		var trouble complaint
 		for ctx.Err() == nil {
 			began := time.Now()
 			err := teller.session(ctx)
+			c.o.Tally.fails(h.key(), ctx.Err() == nil)
 			if time.Since(began) > 3*pauseMost { // it was well for a while
 				trouble.pause = 0
 			}

@@ -159,6 +159,8 @@ func newStore(t *testing.T) *store {
 type host struct {
 	*store
 	jobs, hooks *board.Board
+	tally       *webhook.Tally
+	tells       *webhook.Courier
 	stop        func()
 }
 
@@ -179,17 +181,18 @@ func (s *store) host(name string, hook webhook.Hook) *host {
 		}
 		return b
 	}
-	h := &host{store: s, jobs: open("jobs"), hooks: open("hooks")}
+	h := &host{store: s, jobs: open("jobs"), hooks: open("hooks"), tally: webhook.NewTally()}
 	carrying, stop := context.WithCancel(ctx)
 	var carried sync.WaitGroup
 	for i, b := range []*board.Board{h.jobs, h.hooks} {
-		c := webhook.New(webhook.Options{Board: b, Owner: "webhooks@" + name, Logger: log, Deliveries: func(_ context.Context, of string) (*board.Board, error) {
+		c := webhook.New(webhook.Options{Board: b, Owner: "webhooks@" + name, Logger: log, Tally: h.tally, Deliveries: func(_ context.Context, of string) (*board.Board, error) {
 			if of != "hooks" {
 				return nil, errors.New("asked for the board " + of)
 			}
 			return h.hooks, nil
 		}})
 		if i == 0 {
+			h.tells = c
 			c.Set([]webhook.Hook{hook}, nil)
 		} else {
 			c.Set(nil, []webhook.Hook{hook})

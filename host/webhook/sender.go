@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ type sender struct {
 	board *board.Board // on which they are jobs
 	owner string
 	log   *slog.Logger
+	tally *Tally
 
 	client *http.Client
 }
@@ -86,6 +88,7 @@ func (s *sender) request(most int) board.ClaimRequest {
 // send sends one delivery, and says what became of it.
 func (s *sender) send(ctx context.Context, c *job.Claim) {
 	v := s.try(ctx, c)
+	s.count(c, v.what)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
 	refs := []board.Ref{{ID: c.ID, Owner: s.owner, Token: s.board.FormatToken(c.ID, c.Token)}}
@@ -106,6 +109,18 @@ func (s *sender) send(ctx context.Context, c *job.Claim) {
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "what became of a delivery could not be written: it may be sent again", "delivery", c.ID, "error", err)
+	}
+}
+
+// count notes what came of a try.
+func (s *sender) count(c *job.Claim, what int) {
+	switch most := cmp.Or(c.Job.MaxAttempts, s.board.Spec().Retry.MaxAttempts); {
+	case what == sent:
+		s.tally.tried(Delivered)
+	case what == refused, what == failed && most > 0 && c.Attempt >= most:
+		s.tally.tried(GivenUp)
+	case what == failed:
+		s.tally.tried(Failed)
 	}
 }
 

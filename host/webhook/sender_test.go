@@ -19,7 +19,7 @@ import (
 // days; where it does, or the receiver asks for later, so it is.
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	silent := sender{board: board.New(nil, board.Spec{Name: "hooks"})}
+	silent := sender{tally: NewTally(), board: board.New(nil, board.Spec{Name: "hooks"})}
 	total, last := time.Duration(0), time.Duration(0)
 	for tries := int32(1); tries < MaxTries; tries++ {
 		wait := silent.retryAfter(tries, 0)
@@ -38,7 +38,7 @@ func TestRetries(t *testing.T) {
 	if wait := silent.retryAfter(1, time.Hour); *wait < time.Hour {
 		t.Errorf("the receiver asked for an hour: %s", *wait)
 	}
-	says := sender{board: board.New(nil, board.Spec{Name: "hooks", Retry: board.Retry{Backoff: time.Second}})}
+	says := sender{tally: NewTally(), board: board.New(nil, board.Spec{Name: "hooks", Retry: board.Retry{Backoff: time.Second}})}
 	if wait := says.retryAfter(3, 0); wait != nil {
 		t.Errorf("the board says when: %s", *wait)
 	}
@@ -85,7 +85,7 @@ func TestTries(t *testing.T) {
 		if err := teller.post(t.Context(), []job.Posting{p}); err != nil {
 			t.Fatal(err)
 		}
-		s := sender{hook: hook, board: b, owner: "me", log: log}
+		s := sender{tally: NewTally(), hook: hook, board: b, owner: "me", log: log}
 		sending := make(chan struct{})
 		go func() { defer close(sending); s.run(ctx) }()
 		time.Sleep(5 * 24 * time.Hour)

@@ -28,6 +28,7 @@ type teller struct {
 	board      *board.Board                                // that is told of
 	deliveries func(context.Context) (*board.Board, error) // where they are jobs
 	log        *slog.Logger
+	tally      *Tally
 
 	from    string // where a hook begins that is new: the present, when the board was first seen open here
 	to      *board.Board
@@ -63,6 +64,7 @@ func (t *teller) session(ctx context.Context) error {
 		if err := t.step(ctx); err != nil {
 			return err
 		}
+		t.tally.fails(t.hook.key(), false)
 	}
 }
 
