@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/webhook"
@@ -18,22 +20,38 @@ type hooks struct {
 	sends []webhook.Hook // whose deliveries are jobs on it
 }
 
-// hooksOf returns what a board has to do with webhooks by the present configuration.
+// hooksOf returns what a board has to do with webhooks by the present configuration and the
+// catalog.
 func (h *Host) hooksOf(b config.Board) (s hooks) {
-	for _, o := range h.Settings().Boards {
-		if directory.TenantOf(o) != directory.TenantOf(b) {
+	d, at := h.Directory(), directory.At(b)
+	for _, w := range d.Webhooks(at) {
+		s.tells = append(s.tells, w.Hook)
+	}
+	s.sends = d.Deliveries(at)
+	return s
+}
+
+// about reports whether a board has to do with a webhook.
+func (s *hooks) about(board, name string) bool {
+	is := func(h webhook.Hook) bool { return h.Board == board && h.Name == name }
+	return slices.ContainsFunc(s.tells, is) || slices.ContainsFunc(s.sends, is)
+}
+
+// arrangeHook gives the boards that have or had to do with a webhook of the catalog those that
+// they have to do with now.
+func (h *Host) arrangeHook(of, record string) {
+	board, name, _ := strings.Cut(record, "/")
+	present, _ := h.Directory().StoredWebhook(catalog.At{Tenant: of, Name: board}, name)
+	for _, on := range h.registry.names(of) {
+		b := h.registry.board(of, on)
+		if b == nil || on != board && on != present.Deliveries && !b.hooks.Load().about(board, name) {
 			continue
 		}
-		if o.Name == b.Name {
-			s.tells = o.Webhooks
-		}
-		for i := range o.Webhooks {
-			if o.Webhooks[i].Deliveries == b.Name {
-				s.sends = append(s.sends, o.Webhooks[i])
-			}
+		b.hook(h.hooksOf(b.config))
+		if next := b.latest(); next != b {
+			next.hook(h.hooksOf(next.config))
 		}
 	}
-	return s
 }
 
 // hook gives the board the webhooks that are declared now.
@@ -72,7 +90,11 @@ func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board) error {
 	return b.Run(running)
 }
 
-// deliveries returns a board on which deliveries are jobs, as soon as it is open here.
+// Deliveries returns a board on which deliveries are jobs, as soon as it is open here.
+func (h *Host) Deliveries(ctx context.Context, tenant, name string) (*board.Board, error) {
+	return h.deliveries(ctx, tenant, name)
+}
+
 func (h *Host) deliveries(ctx context.Context, tenant, name string) (*board.Board, error) {
 	found := h.registry.board(tenant, name)
 	switch {

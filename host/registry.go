@@ -218,6 +218,8 @@ func (h *Host) arrange(records []string) {
 			h.arrangeBoardsOf(of)
 		case "token":
 			h.admitTenant(of)
+		case "webhook":
+			h.arrangeHook(of, board)
 		case "board", "deployment":
 			want, ok := h.Directory().Board(catalog.At{Tenant: of, Name: board})
 			h.arrangeBoard(h.registry.board(of, board), want, ok)

@@ -14,8 +14,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/boardd/boardd/internal/testserver"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -253,6 +257,73 @@ func TestWebhookOfTwoServers(t *testing.T) {
 			}
 			tellTogether(t, r, servers)
 		})
+	}
+}
+
+// TestWebhookOfTheCatalog: a webhook that one server was given through the API is told of what
+// happens on another one, survives both, and tells no more once it was deleted.
+func TestWebhookOfTheCatalog(t *testing.T) {
+	t.Parallel()
+	program := withDriver(t, "redis")
+	redis := testserver.StartRedis(t, testserver.RedisOptions{})
+	r := newTold(t)
+	start := func() *testserver.Server {
+		path := hooking(t, fmt.Sprintf("driver = \"redis\"\n  config = { address = %q }", redis.Addr), r.URL)
+		s := testserver.New(t, program, "", "--config", path)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, _ := strings.Cut(string(text), "  webhook \"tell\" {")
+		_, after, ok := strings.Cut(after, "  }\n")
+		if !ok {
+			t.Fatal("the configuration has no webhook to leave out")
+		}
+		more := fmt.Sprintf("advertise = %q\ncatalog {\n  backend = \"main\"\n}\n", s.Addr)
+		if err := os.WriteFile(path, []byte(more+before+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.Launch()
+		testserver.Eventually(t, "the server is ready", s.Ready)
+		return s
+	}
+	admin := func(s *testserver.Server) *client.Admin {
+		c, err := client.New(client.Config{Addr: s.Addr, Token: "not-very-secret-1234567890"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Admin()
+	}
+	one, other := start(), start()
+	put, err := admin(one).PutWebhook(t.Context(), &boarddv1.PutWebhookRequest{
+		Board: "default", Name: "tell", Url: r.URL, Deliveries: "hooks", Networks: []string{"127.0.0.0/8"}, Timeout: durationpb.New(time.Second),
+	})
+	if err != nil || put.GetSecret() == "" {
+		t.Fatal(put, err)
+	}
+	testserver.Eventually(t, "the webhook begins", func() bool {
+		return strings.Contains(one.Log()+other.Log(), "a webhook is told of its board from now on")
+	})
+	uuids := lives(t, other, 3)
+	testserver.Eventually(t, "all are told", func() bool { return r.complete(t, uuids) })
+	testserver.Eventually(t, "the last try is shown", func() bool {
+		w, err := admin(other).GetWebhook(t.Context(), &boarddv1.GetWebhookRequest{Board: "default", Name: "tell"})
+		return err == nil && w.GetLast().GetOutcome() == "delivered" && w.GetVersion() == put.GetWebhook().GetVersion()
+	})
+	one.Kill()
+	other.Kill()
+	third := start()
+	more := lives(t, third, 3)
+	testserver.Eventually(t, "all are told after a restart", func() bool { return r.complete(t, more) })
+	if _, err := admin(third).DeleteWebhook(t.Context(), &boarddv1.DeleteWebhookRequest{Board: "default", Name: "tell"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Config{Addr: third.Addr, Token: "not-very-secret-1234567890"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Board("hooks").Post(t.Context(), &client.NewJob{Name: "free"}); err != nil { // no deliveries any more
+		t.Fatal(err)
 	}
 }
 

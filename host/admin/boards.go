@@ -162,6 +162,10 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 	if b.Move.Active() {
 		return job.Errorf(job.Precondition, "the board %q is moving to another backend: wait for that, or give it up (boardd board move --abandon)", b.Name)
 	}
+	at := catalog.At{Tenant: b.Tenant, Name: b.Name}
+	if sends := s.host.Directory().Deliveries(at); len(sends) > 0 {
+		return job.Errorf(job.Precondition, "the board %q has the deliveries of the webhook %q of the board %q: delete that first", b.Name, sends[0].Name, sends[0].Board)
+	}
 	if b.Move != nil && b.Move.State == catalog.Moved { // nobody would know of it any more
 		if b, err = s.host.DropLeft(ctx, b); err != nil {
 			return err
@@ -170,7 +174,12 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 	if err := c.RemoveBoard(ctx, b); err != nil {
 		return err
 	}
-	if d, ok := c.View().Deployments.Get(catalog.At{Tenant: b.Tenant, Name: b.Name}); ok {
+	for _, w := range c.View().WebhooksOf(b.Tenant, b.Name) { // nor are others told of a later one
+		if err := gone(c.RemoveWebhook(ctx, w)); err != nil {
+			return err
+		}
+	}
+	if d, ok := c.View().Deployments.Get(at); ok {
 		if err := c.RemoveDeployment(ctx, d); err != nil { // a later board of the name asks what it is given itself
 			return err
 		}

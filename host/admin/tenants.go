@@ -221,6 +221,11 @@ func (s *Session) DeleteTenant(ctx context.Context, name string, version uint64,
 			return err
 		}
 	}
+	for _, w := range catalog.Of(view.Webhooks, name) {
+		if err := gone(c.RemoveWebhook(ctx, w)); err != nil {
+			return err
+		}
+	}
 	return gone(c.RemoveTenant(ctx, t))
 }
 

@@ -47,7 +47,7 @@ func isRecord(name string) bool {
 	return slices.Contains(recordKinds, kind)
 }
 
-var recordKinds = []string{"tenant", "token", "board", "policy", "deployment"}
+var recordKinds = []string{"tenant", "token", "board", "policy", "deployment", "webhook"}
 
 // noteDeletion writes that a record is about to be deleted, before it is: whoever
 // finds the record gone finds the reason too.

@@ -32,6 +32,7 @@ type View struct {
 	Policies Table[At, Policy]
 
 	Deployments Table[At, Deployment] // by board
+	Webhooks    Table[At, Webhook]    // by board/name
 
 	versions Table[string, uint64] // of every document, readable or not
 }
@@ -39,7 +40,7 @@ type View struct {
 func newView() *View {
 	return &View{
 		Tenants: newTable[string, Tenant](strings.Compare), Tokens: newTable[At, Token](At.compare), Boards: newTable[At, Board](At.compare),
-		Policies: newTable[At, Policy](At.compare), Deployments: newTable[At, Deployment](At.compare),
+		Policies: newTable[At, Policy](At.compare), Deployments: newTable[At, Deployment](At.compare), Webhooks: newTable[At, Webhook](At.compare),
 		versions: newTable[string, uint64](strings.Compare),
 	}
 }
@@ -81,7 +82,7 @@ func ReadView(ctx context.Context, docs driver.Documents, unreadable func(error)
 func (v *View) clone() *View {
 	return &View{
 		Tenants: v.Tenants.clone(), Tokens: v.Tokens.clone(), Boards: v.Boards.clone(), Policies: v.Policies.clone(),
-		Deployments: v.Deployments.clone(), versions: v.versions.clone(),
+		Deployments: v.Deployments.clone(), Webhooks: v.Webhooks.clone(), versions: v.versions.clone(),
 	}
 }
 
@@ -100,6 +101,8 @@ func (v *View) drop(key string) {
 		v.Policies.drop(at)
 	case "deployment":
 		v.Deployments.drop(at)
+	case "webhook":
+		v.Webhooks.drop(at)
 	}
 	v.versions.drop(key)
 }
@@ -118,9 +121,10 @@ func (v *View) put(doc driver.Document) error {
 		return read(doc, func(b Board) { b.Version = doc.Version; v.Boards.put(at, b) })
 	case "policy":
 		return read(doc, func(p Policy) { p.Version = doc.Version; v.Policies.put(at, p) })
-	}
-	if kind == "deployment" {
+	case "deployment":
 		return read(doc, func(d Deployment) { d.Version = doc.Version; v.Deployments.put(at, d) })
+	case "webhook":
+		return read(doc, func(w Webhook) { w.Version = doc.Version; v.Webhooks.put(at, w) })
 	}
 	return nil // a newer boardd's
 }

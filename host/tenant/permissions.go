@@ -96,6 +96,12 @@ var permissions = map[string][]Role{
 	"ListBackends":     admins,
 	"GetAudit":         admins,
 
+	"PutWebhook":    admins,
+	"GetWebhook":    admins,
+	"ListWebhooks":  admins,
+	"DeleteWebhook": admins,
+	"TestWebhook":   admins,
+
 	"PutPolicy":      authors,
 	"ListPolicies":   authors,
 	"DeletePolicy":   authors,

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
@@ -44,6 +45,13 @@ func ParseSecrets(text string) (Secrets, error) {
 		list = append(list, secret)
 	}
 	return list, nil
+}
+
+// NewSecret makes a secret, and returns it as people write it as well.
+func NewSecret() (Secrets, string) {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return Secrets{secret}, secretPrefix + base64.StdEncoding.EncodeToString(secret)
 }
 
 // sign returns the signature of a request, by each secret.

@@ -40,6 +40,7 @@ type sender struct {
 	tally *Tally
 
 	client *http.Client
+	last   lastKeeper
 }
 
 // run sends deliveries until ctx ends. Those under way are given back then.
@@ -88,7 +89,7 @@ func (s *sender) request(most int) board.ClaimRequest {
 // send sends one delivery, and says what became of it.
 func (s *sender) send(ctx context.Context, c *job.Claim) {
 	v := s.try(ctx, c)
-	s.count(c, v.what)
+	outcome := s.count(c, v.what)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
 	refs := []board.Ref{{ID: c.ID, Owner: s.owner, Token: s.board.FormatToken(c.ID, c.Token)}}
@@ -107,21 +108,30 @@ func (s *sender) send(ctx context.Context, c *job.Claim) {
 	if err == nil && len(errs) == 1 {
 		err = errs[0]
 	}
+	if outcome != "" {
+		if failed := s.last.keep(ctx, s.board, s.hook, Last{At: time.Now().UTC(), Outcome: outcome, Reason: v.reason}); failed != nil {
+			s.log.DebugContext(ctx, "what came of the last try could not be written: it is only shown", "error", failed)
+		}
+	}
 	if err != nil {
 		s.log.WarnContext(ctx, "what became of a delivery could not be written: it may be sent again", "delivery", c.ID, "error", err)
 	}
 }
 
-// count notes what came of a try.
-func (s *sender) count(c *job.Claim, what int) {
+// count notes what came of a try, and returns it; "": nothing was tried.
+func (s *sender) count(c *job.Claim, what int) (outcome string) {
 	switch most := cmp.Or(c.Job.MaxAttempts, s.board.Spec().Retry.MaxAttempts); {
+	case what == early:
+		return ""
 	case what == sent:
-		s.tally.tried(Delivered)
-	case what == refused, what == failed && most > 0 && c.Attempt >= most:
-		s.tally.tried(GivenUp)
-	case what == failed:
-		s.tally.tried(Failed)
+		outcome = Delivered
+	case what == refused, most > 0 && c.Attempt >= most:
+		outcome = GivenUp
+	default:
+		outcome = Failed
 	}
+	s.tally.tried(outcome)
+	return outcome
 }
 
 // What may become of a delivery.

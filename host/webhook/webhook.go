@@ -12,6 +12,7 @@
 package webhook
 
 import (
+	"errors"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -50,15 +51,16 @@ const AtOnce = 8
 // Kind says what an event is about.
 type Kind uint8
 
-// The kinds. All but Waiting can be asked for by name.
+// The kinds. All but the last two can be asked for by name.
 const (
 	Ended     Kind = iota // consumed, canceled or archived
 	Trashed               // set aside by its worker or by a person
 	Exhausted             // set aside because its attempts ran out
 	Waiting               // the oldest job that may be claimed waits for too long
+	Trial                 // nothing: somebody tries whether it arrives
 )
 
-var types = [...]string{"job.ended", "job.trashed", "job.exhausted", "board.waiting"}
+var types = [...]string{"job.ended", "job.trashed", "job.exhausted", "board.waiting", "webhook.trial"}
 
 // String returns the kind as requests have it.
 func (k Kind) String() string { return types[k] }
@@ -80,6 +82,39 @@ type Hook struct {
 	// Networks are those of the server's own network that may be reached. Without any, the
 	// address is one of the internet, reached by https.
 	Networks []netip.Prefix
+}
+
+// Check reports what is wrong with a hook, beside the board of its deliveries.
+func (h *Hook) Check() error {
+	wrong := func(format string, args ...any) error { return job.Errorf(job.Invalid, format, args...) }
+	switch {
+	case len(h.Networks) > MaxNetworks:
+		return wrong("networks: %d are too many: want at most %d", len(h.Networks), MaxNetworks)
+	case len(h.Secrets) == 0 || len(h.Secrets) > MaxSecrets:
+		return wrong("secrets: want 1 to %d, got %d", MaxSecrets, len(h.Secrets))
+	case h.Waiting != 0 && (h.Waiting < MinWaiting || h.Waiting > MaxWaiting):
+		return wrong("oldestWaiting: want %s to %s, got %s", MinWaiting, MaxWaiting, h.Waiting)
+	case h.Timeout != 0 && (h.Timeout < MinTimeout || h.Timeout > MaxTimeout):
+		return wrong("timeout: want %s to %s, got %s", MinTimeout, MaxTimeout, h.Timeout)
+	case len(h.Events) == 0 && h.Waiting == 0:
+		return wrong("events: there are none, and no oldestWaiting: nothing would be told")
+	case h.Deliveries == "":
+		return wrong("deliveries: want the name of another board of the tenant, on which each delivery is a job")
+	case h.Deliveries == h.Board:
+		return wrong("deliveries: it is the board itself, whose deliveries would be told of again: want another one")
+	}
+	if err := CheckURL(h.URL, h.Networks); err != nil {
+		return wrong("url: %s", message(err))
+	}
+	return nil
+}
+
+// message is an error's own text, without its kind.
+func message(err error) string {
+	if e, ok := errors.AsType[*job.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }
 
 // key names the hook among those of its tenant, and is the name of its deliveries.

@@ -83,6 +83,33 @@ func (a *Admin) ListBoards(ctx context.Context, tenant string) ([]*boarddv1.Boar
 	return answer.GetBoards(), err
 }
 
+// PutWebhook writes a webhook. A secret that was made for it is in the answer and nowhere else.
+func (a *Admin) PutWebhook(ctx context.Context, r *boarddv1.PutWebhookRequest) (*boarddv1.PutWebhookResponse, error) {
+	return call(ctx, a.once, "put webhook", 0, a.once.admin.PutWebhook, r)
+}
+
+// GetWebhook returns a webhook of a board, without its secrets.
+func (a *Admin) GetWebhook(ctx context.Context, r *boarddv1.GetWebhookRequest) (*boarddv1.Webhook, error) {
+	answer, err := call(ctx, a.client, "get webhook", 0, a.client.admin.GetWebhook, r)
+	return answer.GetWebhook(), err
+}
+
+// ListWebhooks lists the webhooks of a board, without their secrets.
+func (a *Admin) ListWebhooks(ctx context.Context, r *boarddv1.ListWebhooksRequest) ([]*boarddv1.Webhook, error) {
+	answer, err := call(ctx, a.client, "list webhooks", 0, a.client.admin.ListWebhooks, r)
+	return answer.GetWebhooks(), err
+}
+
+// DeleteWebhook takes a webhook away.
+func (a *Admin) DeleteWebhook(ctx context.Context, r *boarddv1.DeleteWebhookRequest) (*boarddv1.DeleteWebhookResponse, error) {
+	return call(ctx, a.once, "delete webhook", 0, a.once.admin.DeleteWebhook, r)
+}
+
+// TestWebhook posts a delivery that tells nothing, and returns which job it is on which board.
+func (a *Admin) TestWebhook(ctx context.Context, r *boarddv1.TestWebhookRequest) (*boarddv1.TestWebhookResponse, error) {
+	return call(ctx, a.once, "test webhook", 0, a.once.admin.TestWebhook, r)
+}
+
 // PutPolicy keeps a module as the newest version of a policy.
 func (a *Admin) PutPolicy(ctx context.Context, r *boarddv1.PutPolicyRequest) (*boarddv1.PutPolicyResponse, error) {
 	return call(ctx, a.client, "put policy", 0, a.client.admin.PutPolicy, r) // safe to retry: a module is named by its digest

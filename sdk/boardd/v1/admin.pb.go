@@ -28,6 +28,55 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type WebhookEvent_Enum int32
+
+const (
+	WebhookEvent_ENDED     WebhookEvent_Enum = 0
+	WebhookEvent_TRASHED   WebhookEvent_Enum = 1
+	WebhookEvent_EXHAUSTED WebhookEvent_Enum = 2
+)
+
+// Enum value maps for WebhookEvent_Enum.
+var (
+	WebhookEvent_Enum_name = map[int32]string{
+		0: "ENDED",
+		1: "TRASHED",
+		2: "EXHAUSTED",
+	}
+	WebhookEvent_Enum_value = map[string]int32{
+		"ENDED":     0,
+		"TRASHED":   1,
+		"EXHAUSTED": 2,
+	}
+)
+
+func (x WebhookEvent_Enum) Enum() *WebhookEvent_Enum {
+	p := new(WebhookEvent_Enum)
+	*p = x
+	return p
+}
+
+func (x WebhookEvent_Enum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (WebhookEvent_Enum) Descriptor() protoreflect.EnumDescriptor {
+	return file_boardd_v1_admin_proto_enumTypes[0].Descriptor()
+}
+
+func (WebhookEvent_Enum) Type() protoreflect.EnumType {
+	return &file_boardd_v1_admin_proto_enumTypes[0]
+}
+
+func (x WebhookEvent_Enum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use WebhookEvent_Enum.Descriptor instead.
+func (WebhookEvent_Enum) EnumDescriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36, 0}
+}
+
 type Tenant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2212,6 +2261,835 @@ func (x *AbandonMoveResponse) GetMove() *Move {
 	return nil
 }
 
+type WebhookEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookEvent) Reset() {
+	*x = WebhookEvent{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookEvent) ProtoMessage() {}
+
+func (x *WebhookEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookEvent.ProtoReflect.Descriptor instead.
+func (*WebhookEvent) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+}
+
+type Webhook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"` // that it is told of
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Url           string                 `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	Events        []WebhookEvent_Enum    `protobuf:"varint,4,rep,packed,name=events,proto3,enum=boardd.v1.WebhookEvent_Enum" json:"events,omitempty"`
+	OldestWaiting *durationpb.Duration   `protobuf:"bytes,5,opt,name=oldest_waiting,json=oldestWaiting,proto3" json:"oldest_waiting,omitempty"` // it is told when the oldest job waits for so long; absent: never
+	Deliveries    string                 `protobuf:"bytes,6,opt,name=deliveries,proto3" json:"deliveries,omitempty"`                            // the board on which each delivery is a job
+	Timeout       *durationpb.Duration   `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`                                  // of a request; absent: 15s
+	Networks      []string               `protobuf:"bytes,8,rep,name=networks,proto3" json:"networks,omitempty"`                                // of the server's own that it may reach
+	Secrets       int32                  `protobuf:"varint,9,opt,name=secrets,proto3" json:"secrets,omitempty"`                                 // how many it has, which sign its requests; nobody is shown them
+	Version       int64                  `protobuf:"varint,10,opt,name=version,proto3" json:"version,omitempty"`                                // 0: it is declared
+	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	Declared      bool                   `protobuf:"varint,12,opt,name=declared,proto3" json:"declared,omitempty"` // in the configuration, where alone it can be changed
+	Last          *WebhookTry            `protobuf:"bytes,13,opt,name=last,proto3" json:"last,omitempty"`          // absent: nothing was delivered yet
+	Problem       string                 `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`    // why that is not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Webhook) Reset() {
+	*x = Webhook{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Webhook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Webhook) ProtoMessage() {}
+
+func (x *Webhook) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
+func (*Webhook) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *Webhook) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *Webhook) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Webhook) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Webhook) GetEvents() []WebhookEvent_Enum {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *Webhook) GetOldestWaiting() *durationpb.Duration {
+	if x != nil {
+		return x.OldestWaiting
+	}
+	return nil
+}
+
+func (x *Webhook) GetDeliveries() string {
+	if x != nil {
+		return x.Deliveries
+	}
+	return ""
+}
+
+func (x *Webhook) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *Webhook) GetNetworks() []string {
+	if x != nil {
+		return x.Networks
+	}
+	return nil
+}
+
+func (x *Webhook) GetSecrets() int32 {
+	if x != nil {
+		return x.Secrets
+	}
+	return 0
+}
+
+func (x *Webhook) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Webhook) GetCreatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return nil
+}
+
+func (x *Webhook) GetDeclared() bool {
+	if x != nil {
+		return x.Declared
+	}
+	return false
+}
+
+func (x *Webhook) GetLast() *WebhookTry {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *Webhook) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// WebhookTry is what came of a try to deliver something, up to 5 s late.
+type WebhookTry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	Outcome       string                 `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"` // delivered, failed (it is tried again) or given_up
+	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`   // why it was not delivered
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookTry) Reset() {
+	*x = WebhookTry{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookTry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookTry) ProtoMessage() {}
+
+func (x *WebhookTry) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookTry.ProtoReflect.Descriptor instead.
+func (*WebhookTry) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *WebhookTry) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *WebhookTry) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *WebhookTry) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type PutWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Url           string                 `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	Events        []WebhookEvent_Enum    `protobuf:"varint,5,rep,packed,name=events,proto3,enum=boardd.v1.WebhookEvent_Enum" json:"events,omitempty"` // none: all, or with oldestWaiting only that
+	OldestWaiting *durationpb.Duration   `protobuf:"bytes,6,opt,name=oldest_waiting,json=oldestWaiting,proto3" json:"oldest_waiting,omitempty"`
+	Deliveries    string                 `protobuf:"bytes,7,opt,name=deliveries,proto3" json:"deliveries,omitempty"`
+	Timeout       *durationpb.Duration   `protobuf:"bytes,8,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Networks      []string               `protobuf:"bytes,9,rep,name=networks,proto3" json:"networks,omitempty"`       // as 10.1.0.0/16; for operators
+	Secrets       []string               `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`        // whsec_ and 24 to 64 bytes in base64; none: those that it has, or a new one
+	Version       *int64                 `protobuf:"varint,11,opt,name=version,proto3,oneof" json:"version,omitempty"` // 0: there is no such webhook yet; absent: whatever stands
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutWebhookRequest) Reset() {
+	*x = PutWebhookRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutWebhookRequest) ProtoMessage() {}
+
+func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
+func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PutWebhookRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PutWebhookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PutWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutWebhookRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *PutWebhookRequest) GetEvents() []WebhookEvent_Enum {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *PutWebhookRequest) GetOldestWaiting() *durationpb.Duration {
+	if x != nil {
+		return x.OldestWaiting
+	}
+	return nil
+}
+
+func (x *PutWebhookRequest) GetDeliveries() string {
+	if x != nil {
+		return x.Deliveries
+	}
+	return ""
+}
+
+func (x *PutWebhookRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+func (x *PutWebhookRequest) GetNetworks() []string {
+	if x != nil {
+		return x.Networks
+	}
+	return nil
+}
+
+func (x *PutWebhookRequest) GetSecrets() []string {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *PutWebhookRequest) GetVersion() int64 {
+	if x != nil && x.Version != nil {
+		return *x.Version
+	}
+	return 0
+}
+
+type PutWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	Secret        string                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"` // that was made; shown this once
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutWebhookResponse) Reset() {
+	*x = PutWebhookResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutWebhookResponse) ProtoMessage() {}
+
+func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
+func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PutWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+func (x *PutWebhookResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+type GetWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWebhookRequest) Reset() {
+	*x = GetWebhookRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWebhookRequest) ProtoMessage() {}
+
+func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
+func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *GetWebhookRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetWebhookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *GetWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetWebhookResponse) Reset() {
+	*x = GetWebhookResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetWebhookResponse) ProtoMessage() {}
+
+func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
+func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *GetWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+type ListWebhooksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWebhooksRequest) Reset() {
+	*x = ListWebhooksRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWebhooksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWebhooksRequest) ProtoMessage() {}
+
+func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
+func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ListWebhooksRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListWebhooksRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+type ListWebhooksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhooks      []*Webhook             `protobuf:"bytes,1,rep,name=webhooks,proto3" json:"webhooks,omitempty"` // by name, at most 16
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWebhooksResponse) Reset() {
+	*x = ListWebhooksResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWebhooksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWebhooksResponse) ProtoMessage() {}
+
+func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
+func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
+	if x != nil {
+		return x.Webhooks
+	}
+	return nil
+}
+
+type DeleteWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWebhookRequest) Reset() {
+	*x = DeleteWebhookRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWebhookRequest) ProtoMessage() {}
+
+func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
+func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *DeleteWebhookRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *DeleteWebhookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *DeleteWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type DeleteWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWebhookResponse) Reset() {
+	*x = DeleteWebhookResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWebhookResponse) ProtoMessage() {}
+
+func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
+func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+}
+
+type TestWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestWebhookRequest) Reset() {
+	*x = TestWebhookRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestWebhookRequest) ProtoMessage() {}
+
+func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
+func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *TestWebhookRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *TestWebhookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *TestWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type TestWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deliveries    string                 `protobuf:"bytes,1,opt,name=deliveries,proto3" json:"deliveries,omitempty"` // the board on which the delivery is a job
+	Uuid          string                 `protobuf:"bytes,2,opt,name=uuid,proto3" json:"uuid,omitempty"`             // of that job, which is tried once
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestWebhookResponse) Reset() {
+	*x = TestWebhookResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestWebhookResponse) ProtoMessage() {}
+
+func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
+func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *TestWebhookResponse) GetDeliveries() string {
+	if x != nil {
+		return x.Deliveries
+	}
+	return ""
+}
+
+func (x *TestWebhookResponse) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
 type PolicyVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Digest        string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of the module, hexadecimal
@@ -2224,7 +3102,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +3114,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[36]
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +3127,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PolicyVersion) GetDigest() string {
@@ -2292,7 +3170,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +3182,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[37]
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +3195,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Policy) GetTenant() string {
@@ -2359,7 +3237,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +3249,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[38]
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +3262,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PutPolicyRequest) GetTenant() string {
@@ -2417,7 +3295,7 @@ type PutPolicyResponse struct {
 
 func (x *PutPolicyResponse) Reset() {
 	*x = PutPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +3307,7 @@ func (x *PutPolicyResponse) String() string {
 func (*PutPolicyResponse) ProtoMessage() {}
 
 func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +3320,7 @@ func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PutPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PutPolicyResponse) GetPolicy() *Policy {
@@ -2461,7 +3339,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +3351,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +3364,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListPoliciesRequest) GetTenant() string {
@@ -2505,7 +3383,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +3395,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +3408,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -2550,7 +3428,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +3440,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +3453,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeletePolicyRequest) GetTenant() string {
@@ -2600,7 +3478,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +3490,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +3503,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 type SimulatePolicyRequest struct {
@@ -2645,7 +3523,7 @@ type SimulatePolicyRequest struct {
 
 func (x *SimulatePolicyRequest) Reset() {
 	*x = SimulatePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +3535,7 @@ func (x *SimulatePolicyRequest) String() string {
 func (*SimulatePolicyRequest) ProtoMessage() {}
 
 func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +3548,7 @@ func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SimulatePolicyRequest) GetTenant() string {
@@ -2764,7 +3642,7 @@ type SimulatePolicyResponse struct {
 
 func (x *SimulatePolicyResponse) Reset() {
 	*x = SimulatePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +3654,7 @@ func (x *SimulatePolicyResponse) String() string {
 func (*SimulatePolicyResponse) ProtoMessage() {}
 
 func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +3667,7 @@ func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyResponse.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SimulatePolicyResponse) GetFrom() *timestamppb.Timestamp {
@@ -2935,7 +3813,7 @@ type SimulatedSide struct {
 
 func (x *SimulatedSide) Reset() {
 	*x = SimulatedSide{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +3825,7 @@ func (x *SimulatedSide) String() string {
 func (*SimulatedSide) ProtoMessage() {}
 
 func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +3838,7 @@ func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedSide.ProtoReflect.Descriptor instead.
 func (*SimulatedSide) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SimulatedSide) GetPolicies() string {
@@ -3038,7 +3916,7 @@ type SimulatedKey struct {
 
 func (x *SimulatedKey) Reset() {
 	*x = SimulatedKey{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3928,7 @@ func (x *SimulatedKey) String() string {
 func (*SimulatedKey) ProtoMessage() {}
 
 func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3941,7 @@ func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedKey.ProtoReflect.Descriptor instead.
 func (*SimulatedKey) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SimulatedKey) GetKey() string {
@@ -3106,7 +3984,7 @@ type StarvedJob struct {
 
 func (x *StarvedJob) Reset() {
 	*x = StarvedJob{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3996,7 @@ func (x *StarvedJob) String() string {
 func (*StarvedJob) ProtoMessage() {}
 
 func (x *StarvedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +4009,7 @@ func (x *StarvedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StarvedJob.ProtoReflect.Descriptor instead.
 func (*StarvedJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *StarvedJob) GetUuid() string {
@@ -3176,7 +4054,7 @@ type ShadowPolicyRequest struct {
 
 func (x *ShadowPolicyRequest) Reset() {
 	*x = ShadowPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3188,7 +4066,7 @@ func (x *ShadowPolicyRequest) String() string {
 func (*ShadowPolicyRequest) ProtoMessage() {}
 
 func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3201,7 +4079,7 @@ func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ShadowPolicyRequest) GetTenant() string {
@@ -3264,7 +4142,7 @@ type ShadowPolicyResponse struct {
 
 func (x *ShadowPolicyResponse) Reset() {
 	*x = ShadowPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3276,7 +4154,7 @@ func (x *ShadowPolicyResponse) String() string {
 func (*ShadowPolicyResponse) ProtoMessage() {}
 
 func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3289,7 +4167,7 @@ func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ShadowPolicyResponse) GetPolicy() string {
@@ -3359,7 +4237,7 @@ type Disagreement struct {
 
 func (x *Disagreement) Reset() {
 	*x = Disagreement{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +4249,7 @@ func (x *Disagreement) String() string {
 func (*Disagreement) ProtoMessage() {}
 
 func (x *Disagreement) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +4262,7 @@ func (x *Disagreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
 func (*Disagreement) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Disagreement) GetUuid() string {
@@ -3422,7 +4300,7 @@ type PromotePolicyRequest struct {
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3434,7 +4312,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3447,7 +4325,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -3501,7 +4379,7 @@ type PromotePolicyResponse struct {
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +4391,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +4404,7 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
@@ -3551,7 +4429,7 @@ type BoardPolicy struct {
 
 func (x *BoardPolicy) Reset() {
 	*x = BoardPolicy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +4441,7 @@ func (x *BoardPolicy) String() string {
 func (*BoardPolicy) ProtoMessage() {}
 
 func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +4454,7 @@ func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
 func (*BoardPolicy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *BoardPolicy) GetName() string {
@@ -3633,7 +4511,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3645,7 +4523,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3658,7 +4536,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -3698,7 +4576,7 @@ type RollbackPolicyResponse struct {
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +4588,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +4601,7 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
@@ -3747,7 +4625,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +4637,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +4650,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Backend) GetName() string {
@@ -3826,7 +4704,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +4716,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +4729,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -3870,7 +4748,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3882,7 +4760,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3895,7 +4773,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -3919,7 +4797,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3931,7 +4809,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3944,7 +4822,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Place) GetPlace() string {
@@ -3984,7 +4862,7 @@ type ListPlacesRequest struct {
 
 func (x *ListPlacesRequest) Reset() {
 	*x = ListPlacesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4874,7 @@ func (x *ListPlacesRequest) String() string {
 func (*ListPlacesRequest) ProtoMessage() {}
 
 func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4887,7 @@ func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesRequest.ProtoReflect.Descriptor instead.
 func (*ListPlacesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListPlacesRequest) GetName() string {
@@ -4028,7 +4906,7 @@ type ListPlacesResponse struct {
 
 func (x *ListPlacesResponse) Reset() {
 	*x = ListPlacesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4040,7 +4918,7 @@ func (x *ListPlacesResponse) String() string {
 func (*ListPlacesResponse) ProtoMessage() {}
 
 func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4053,7 +4931,7 @@ func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesResponse.ProtoReflect.Descriptor instead.
 func (*ListPlacesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListPlacesResponse) GetPlaces() []*Place {
@@ -4074,7 +4952,7 @@ type ReleasePlaceRequest struct {
 
 func (x *ReleasePlaceRequest) Reset() {
 	*x = ReleasePlaceRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4964,7 @@ func (x *ReleasePlaceRequest) String() string {
 func (*ReleasePlaceRequest) ProtoMessage() {}
 
 func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4977,7 @@ func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ReleasePlaceRequest) GetName() string {
@@ -4132,7 +5010,7 @@ type ReleasePlaceResponse struct {
 
 func (x *ReleasePlaceResponse) Reset() {
 	*x = ReleasePlaceResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +5022,7 @@ func (x *ReleasePlaceResponse) String() string {
 func (*ReleasePlaceResponse) ProtoMessage() {}
 
 func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +5035,7 @@ func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ReleasePlaceResponse) GetPlace() *Place {
@@ -4187,7 +5065,7 @@ type Server struct {
 
 func (x *Server) Reset() {
 	*x = Server{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4199,7 +5077,7 @@ func (x *Server) String() string {
 func (*Server) ProtoMessage() {}
 
 func (x *Server) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4212,7 +5090,7 @@ func (x *Server) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Server.ProtoReflect.Descriptor instead.
 func (*Server) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Server) GetServer() string {
@@ -4293,7 +5171,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4305,7 +5183,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4318,7 +5196,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
 }
 
 type ListServersResponse struct {
@@ -4330,7 +5208,7 @@ type ListServersResponse struct {
 
 func (x *ListServersResponse) Reset() {
 	*x = ListServersResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +5220,7 @@ func (x *ListServersResponse) String() string {
 func (*ListServersResponse) ProtoMessage() {}
 
 func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +5233,7 @@ func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
 func (*ListServersResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListServersResponse) GetServers() []*Server {
@@ -4375,7 +5253,7 @@ type DrainServerRequest struct {
 
 func (x *DrainServerRequest) Reset() {
 	*x = DrainServerRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4387,7 +5265,7 @@ func (x *DrainServerRequest) String() string {
 func (*DrainServerRequest) ProtoMessage() {}
 
 func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4400,7 +5278,7 @@ func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerRequest.ProtoReflect.Descriptor instead.
 func (*DrainServerRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *DrainServerRequest) GetServer() string {
@@ -4426,7 +5304,7 @@ type DrainServerResponse struct {
 
 func (x *DrainServerResponse) Reset() {
 	*x = DrainServerResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4438,7 +5316,7 @@ func (x *DrainServerResponse) String() string {
 func (*DrainServerResponse) ProtoMessage() {}
 
 func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4451,7 +5329,7 @@ func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerResponse.ProtoReflect.Descriptor instead.
 func (*DrainServerResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *DrainServerResponse) GetServer() *Server {
@@ -4471,7 +5349,7 @@ type BackupBackendRequest struct {
 
 func (x *BackupBackendRequest) Reset() {
 	*x = BackupBackendRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4483,7 +5361,7 @@ func (x *BackupBackendRequest) String() string {
 func (*BackupBackendRequest) ProtoMessage() {}
 
 func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4496,7 +5374,7 @@ func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendRequest.ProtoReflect.Descriptor instead.
 func (*BackupBackendRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *BackupBackendRequest) GetName() string {
@@ -4522,7 +5400,7 @@ type BackupBackendResponse struct {
 
 func (x *BackupBackendResponse) Reset() {
 	*x = BackupBackendResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4534,7 +5412,7 @@ func (x *BackupBackendResponse) String() string {
 func (*BackupBackendResponse) ProtoMessage() {}
 
 func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4547,7 +5425,7 @@ func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendResponse.ProtoReflect.Descriptor instead.
 func (*BackupBackendResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *BackupBackendResponse) GetData() []byte {
@@ -4583,7 +5461,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4595,7 +5473,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4608,7 +5486,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -4750,7 +5628,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4762,7 +5640,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4775,7 +5653,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -4820,7 +5698,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4832,7 +5710,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4845,7 +5723,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -4902,7 +5780,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4914,7 +5792,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4927,7 +5805,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -4971,7 +5849,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4983,7 +5861,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4996,7 +5874,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -5043,7 +5921,7 @@ type GetCatalogRequest struct {
 
 func (x *GetCatalogRequest) Reset() {
 	*x = GetCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[77]
+	mi := &file_boardd_v1_admin_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5055,7 +5933,7 @@ func (x *GetCatalogRequest) String() string {
 func (*GetCatalogRequest) ProtoMessage() {}
 
 func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[77]
+	mi := &file_boardd_v1_admin_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5068,7 +5946,7 @@ func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{90}
 }
 
 type GetCatalogResponse struct {
@@ -5090,7 +5968,7 @@ type GetCatalogResponse struct {
 
 func (x *GetCatalogResponse) Reset() {
 	*x = GetCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[78]
+	mi := &file_boardd_v1_admin_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5102,7 +5980,7 @@ func (x *GetCatalogResponse) String() string {
 func (*GetCatalogResponse) ProtoMessage() {}
 
 func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[78]
+	mi := &file_boardd_v1_admin_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5115,7 +5993,7 @@ func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetCatalogResponse) GetId() string {
@@ -5205,7 +6083,7 @@ type AcceptCatalogRequest struct {
 
 func (x *AcceptCatalogRequest) Reset() {
 	*x = AcceptCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[79]
+	mi := &file_boardd_v1_admin_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5217,7 +6095,7 @@ func (x *AcceptCatalogRequest) String() string {
 func (*AcceptCatalogRequest) ProtoMessage() {}
 
 func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[79]
+	mi := &file_boardd_v1_admin_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5230,7 +6108,7 @@ func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{92}
 }
 
 type AcceptCatalogResponse struct {
@@ -5243,7 +6121,7 @@ type AcceptCatalogResponse struct {
 
 func (x *AcceptCatalogResponse) Reset() {
 	*x = AcceptCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[80]
+	mi := &file_boardd_v1_admin_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5255,7 +6133,7 @@ func (x *AcceptCatalogResponse) String() string {
 func (*AcceptCatalogResponse) ProtoMessage() {}
 
 func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[80]
+	mi := &file_boardd_v1_admin_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5268,7 +6146,7 @@ func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *AcceptCatalogResponse) GetGeneration() int64 {
@@ -5295,7 +6173,7 @@ type CatalogRecord struct {
 
 func (x *CatalogRecord) Reset() {
 	*x = CatalogRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[81]
+	mi := &file_boardd_v1_admin_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5307,7 +6185,7 @@ func (x *CatalogRecord) String() string {
 func (*CatalogRecord) ProtoMessage() {}
 
 func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[81]
+	mi := &file_boardd_v1_admin_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5320,7 +6198,7 @@ func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
 func (*CatalogRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CatalogRecord) GetName() string {
@@ -5346,7 +6224,7 @@ type ExportCatalogRequest struct {
 
 func (x *ExportCatalogRequest) Reset() {
 	*x = ExportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[82]
+	mi := &file_boardd_v1_admin_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +6236,7 @@ func (x *ExportCatalogRequest) String() string {
 func (*ExportCatalogRequest) ProtoMessage() {}
 
 func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[82]
+	mi := &file_boardd_v1_admin_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +6249,7 @@ func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ExportCatalogRequest) GetAfter() string {
@@ -5392,7 +6270,7 @@ type ExportCatalogResponse struct {
 
 func (x *ExportCatalogResponse) Reset() {
 	*x = ExportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[83]
+	mi := &file_boardd_v1_admin_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5404,7 +6282,7 @@ func (x *ExportCatalogResponse) String() string {
 func (*ExportCatalogResponse) ProtoMessage() {}
 
 func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[83]
+	mi := &file_boardd_v1_admin_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5417,7 +6295,7 @@ func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
@@ -5452,7 +6330,7 @@ type ImportCatalogRequest struct {
 
 func (x *ImportCatalogRequest) Reset() {
 	*x = ImportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[84]
+	mi := &file_boardd_v1_admin_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5464,7 +6342,7 @@ func (x *ImportCatalogRequest) String() string {
 func (*ImportCatalogRequest) ProtoMessage() {}
 
 func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[84]
+	mi := &file_boardd_v1_admin_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5477,7 +6355,7 @@ func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
@@ -5511,7 +6389,7 @@ type ImportCatalogResponse struct {
 
 func (x *ImportCatalogResponse) Reset() {
 	*x = ImportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[85]
+	mi := &file_boardd_v1_admin_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +6401,7 @@ func (x *ImportCatalogResponse) String() string {
 func (*ImportCatalogResponse) ProtoMessage() {}
 
 func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[85]
+	mi := &file_boardd_v1_admin_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +6414,7 @@ func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ImportCatalogResponse) GetWritten() int64 {
@@ -5561,7 +6439,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[86]
+	mi := &file_boardd_v1_admin_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5573,7 +6451,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[86]
+	mi := &file_boardd_v1_admin_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5586,7 +6464,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{99}
 }
 
 type ReloadConfigResponse struct {
@@ -5598,7 +6476,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[87]
+	mi := &file_boardd_v1_admin_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5610,7 +6488,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[87]
+	mi := &file_boardd_v1_admin_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5623,7 +6501,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -5812,7 +6690,81 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\":\n" +
 	"\x13AbandonMoveResponse\x12#\n" +
-	"\x04move\x18\x01 \x01(\v2\x0f.boardd.v1.MoveR\x04move\"\x95\x01\n" +
+	"\x04move\x18\x01 \x01(\v2\x0f.boardd.v1.MoveR\x04move\"=\n" +
+	"\fWebhookEvent\"-\n" +
+	"\x04Enum\x12\t\n" +
+	"\x05ENDED\x10\x00\x12\v\n" +
+	"\aTRASHED\x10\x01\x12\r\n" +
+	"\tEXHAUSTED\x10\x02\"\xfe\x03\n" +
+	"\aWebhook\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x124\n" +
+	"\x06events\x18\x04 \x03(\x0e2\x1c.boardd.v1.WebhookEvent.EnumR\x06events\x12@\n" +
+	"\x0eoldest_waiting\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\roldestWaiting\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\x06 \x01(\tR\n" +
+	"deliveries\x123\n" +
+	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1a\n" +
+	"\bnetworks\x18\b \x03(\tR\bnetworks\x12\x18\n" +
+	"\asecrets\x18\t \x01(\x05R\asecrets\x12\x18\n" +
+	"\aversion\x18\n" +
+	" \x01(\x03R\aversion\x129\n" +
+	"\n" +
+	"created_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x1a\n" +
+	"\bdeclared\x18\f \x01(\bR\bdeclared\x12)\n" +
+	"\x04last\x18\r \x01(\v2\x15.boardd.v1.WebhookTryR\x04last\x12\x18\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\"j\n" +
+	"\n" +
+	"WebhookTry\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xa7\x03\n" +
+	"\x11PutWebhookRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x10\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\x12:\n" +
+	"\x06events\x18\x05 \x03(\x0e2\x1c.boardd.v1.WebhookEvent.EnumB\x04\xb0\xae#\x03R\x06events\x12@\n" +
+	"\x0eoldest_waiting\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\roldestWaiting\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\a \x01(\tR\n" +
+	"deliveries\x123\n" +
+	"\atimeout\x18\b \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12 \n" +
+	"\bnetworks\x18\t \x03(\tB\x04\xb0\xae#@R\bnetworks\x12\x1e\n" +
+	"\asecrets\x18\n" +
+	" \x03(\tB\x04\xb0\xae#\x04R\asecrets\x12\x1d\n" +
+	"\aversion\x18\v \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
+	"\n" +
+	"\b_version\"Z\n" +
+	"\x12PutWebhookResponse\x12,\n" +
+	"\awebhook\x18\x01 \x01(\v2\x12.boardd.v1.WebhookR\awebhook\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"U\n" +
+	"\x11GetWebhookRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"B\n" +
+	"\x12GetWebhookResponse\x12,\n" +
+	"\awebhook\x18\x01 \x01(\v2\x12.boardd.v1.WebhookR\awebhook\"C\n" +
+	"\x13ListWebhooksRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\"F\n" +
+	"\x14ListWebhooksResponse\x12.\n" +
+	"\bwebhooks\x18\x01 \x03(\v2\x12.boardd.v1.WebhookR\bwebhooks\"X\n" +
+	"\x14DeleteWebhookRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x17\n" +
+	"\x15DeleteWebhookResponse\"V\n" +
+	"\x12TestWebhookRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"I\n" +
+	"\x13TestWebhookResponse\x12\x1e\n" +
+	"\n" +
+	"deliveries\x18\x01 \x01(\tR\n" +
+	"deliveries\x12\x12\n" +
+	"\x04uuid\x18\x02 \x01(\tR\x04uuid\"\x95\x01\n" +
 	"\rPolicyVersion\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x129\n" +
@@ -6068,7 +7020,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xa3\x16\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xb6\x19\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -6086,7 +7038,14 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\vImportBoard\x12\x1d.boardd.v1.ImportBoardRequest\x1a\x1e.boardd.v1.ImportBoardResponse\x12F\n" +
 	"\tMoveBoard\x12\x1b.boardd.v1.MoveBoardRequest\x1a\x1c.boardd.v1.MoveBoardResponse\x12E\n" +
 	"\aGetMove\x12\x19.boardd.v1.GetMoveRequest\x1a\x1a.boardd.v1.GetMoveResponse\"\x03\x90\x02\x01\x12L\n" +
-	"\vAbandonMove\x12\x1d.boardd.v1.AbandonMoveRequest\x1a\x1e.boardd.v1.AbandonMoveResponse\x12F\n" +
+	"\vAbandonMove\x12\x1d.boardd.v1.AbandonMoveRequest\x1a\x1e.boardd.v1.AbandonMoveResponse\x12I\n" +
+	"\n" +
+	"PutWebhook\x12\x1c.boardd.v1.PutWebhookRequest\x1a\x1d.boardd.v1.PutWebhookResponse\x12N\n" +
+	"\n" +
+	"GetWebhook\x12\x1c.boardd.v1.GetWebhookRequest\x1a\x1d.boardd.v1.GetWebhookResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\fListWebhooks\x12\x1e.boardd.v1.ListWebhooksRequest\x1a\x1f.boardd.v1.ListWebhooksResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\rDeleteWebhook\x12\x1f.boardd.v1.DeleteWebhookRequest\x1a .boardd.v1.DeleteWebhookResponse\x12L\n" +
+	"\vTestWebhook\x12\x1d.boardd.v1.TestWebhookRequest\x1a\x1e.boardd.v1.TestWebhookResponse\x12F\n" +
 	"\tPutPolicy\x12\x1b.boardd.v1.PutPolicyRequest\x1a\x1c.boardd.v1.PutPolicyResponse\x12T\n" +
 	"\fListPolicies\x12\x1e.boardd.v1.ListPoliciesRequest\x1a\x1f.boardd.v1.ListPoliciesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\fDeletePolicy\x12\x1e.boardd.v1.DeletePolicyRequest\x1a\x1f.boardd.v1.DeletePolicyResponse\x12Z\n" +
@@ -6121,260 +7080,297 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 	return file_boardd_v1_admin_proto_rawDescData
 }
 
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
+var file_boardd_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
 var file_boardd_v1_admin_proto_goTypes = []any{
-	(*Tenant)(nil),                   // 0: boardd.v1.Tenant
-	(*CreateTenantRequest)(nil),      // 1: boardd.v1.CreateTenantRequest
-	(*CreateTenantResponse)(nil),     // 2: boardd.v1.CreateTenantResponse
-	(*ListTenantsRequest)(nil),       // 3: boardd.v1.ListTenantsRequest
-	(*ListTenantsResponse)(nil),      // 4: boardd.v1.ListTenantsResponse
-	(*UpdateTenantRequest)(nil),      // 5: boardd.v1.UpdateTenantRequest
-	(*UpdateTenantResponse)(nil),     // 6: boardd.v1.UpdateTenantResponse
-	(*DeleteTenantRequest)(nil),      // 7: boardd.v1.DeleteTenantRequest
-	(*DeleteTenantResponse)(nil),     // 8: boardd.v1.DeleteTenantResponse
-	(*Token)(nil),                    // 9: boardd.v1.Token
-	(*CreateTokenRequest)(nil),       // 10: boardd.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),      // 11: boardd.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),        // 12: boardd.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),       // 13: boardd.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),       // 14: boardd.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),      // 15: boardd.v1.RevokeTokenResponse
-	(*BoardSettings)(nil),            // 16: boardd.v1.BoardSettings
-	(*CreateBoardRequest)(nil),       // 17: boardd.v1.CreateBoardRequest
-	(*CreateBoardResponse)(nil),      // 18: boardd.v1.CreateBoardResponse
-	(*UpdateBoardRequest)(nil),       // 19: boardd.v1.UpdateBoardRequest
-	(*UpdateBoardResponse)(nil),      // 20: boardd.v1.UpdateBoardResponse
-	(*DeleteBoardRequest)(nil),       // 21: boardd.v1.DeleteBoardRequest
-	(*DeleteBoardResponse)(nil),      // 22: boardd.v1.DeleteBoardResponse
-	(*ListTenantBoardsRequest)(nil),  // 23: boardd.v1.ListTenantBoardsRequest
-	(*ListTenantBoardsResponse)(nil), // 24: boardd.v1.ListTenantBoardsResponse
-	(*ExportBoardRequest)(nil),       // 25: boardd.v1.ExportBoardRequest
-	(*ExportBoardResponse)(nil),      // 26: boardd.v1.ExportBoardResponse
-	(*ImportBoardRequest)(nil),       // 27: boardd.v1.ImportBoardRequest
-	(*ImportBoardResponse)(nil),      // 28: boardd.v1.ImportBoardResponse
-	(*Move)(nil),                     // 29: boardd.v1.Move
-	(*MoveBoardRequest)(nil),         // 30: boardd.v1.MoveBoardRequest
-	(*MoveBoardResponse)(nil),        // 31: boardd.v1.MoveBoardResponse
-	(*GetMoveRequest)(nil),           // 32: boardd.v1.GetMoveRequest
-	(*GetMoveResponse)(nil),          // 33: boardd.v1.GetMoveResponse
-	(*AbandonMoveRequest)(nil),       // 34: boardd.v1.AbandonMoveRequest
-	(*AbandonMoveResponse)(nil),      // 35: boardd.v1.AbandonMoveResponse
-	(*PolicyVersion)(nil),            // 36: boardd.v1.PolicyVersion
-	(*Policy)(nil),                   // 37: boardd.v1.Policy
-	(*PutPolicyRequest)(nil),         // 38: boardd.v1.PutPolicyRequest
-	(*PutPolicyResponse)(nil),        // 39: boardd.v1.PutPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 40: boardd.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 41: boardd.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),      // 42: boardd.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 43: boardd.v1.DeletePolicyResponse
-	(*SimulatePolicyRequest)(nil),    // 44: boardd.v1.SimulatePolicyRequest
-	(*SimulatePolicyResponse)(nil),   // 45: boardd.v1.SimulatePolicyResponse
-	(*SimulatedSide)(nil),            // 46: boardd.v1.SimulatedSide
-	(*SimulatedKey)(nil),             // 47: boardd.v1.SimulatedKey
-	(*StarvedJob)(nil),               // 48: boardd.v1.StarvedJob
-	(*ShadowPolicyRequest)(nil),      // 49: boardd.v1.ShadowPolicyRequest
-	(*ShadowPolicyResponse)(nil),     // 50: boardd.v1.ShadowPolicyResponse
-	(*Disagreement)(nil),             // 51: boardd.v1.Disagreement
-	(*PromotePolicyRequest)(nil),     // 52: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 53: boardd.v1.PromotePolicyResponse
-	(*BoardPolicy)(nil),              // 54: boardd.v1.BoardPolicy
-	(*RollbackPolicyRequest)(nil),    // 55: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 56: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 57: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 58: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 59: boardd.v1.ListBackendsResponse
-	(*Place)(nil),                    // 60: boardd.v1.Place
-	(*ListPlacesRequest)(nil),        // 61: boardd.v1.ListPlacesRequest
-	(*ListPlacesResponse)(nil),       // 62: boardd.v1.ListPlacesResponse
-	(*ReleasePlaceRequest)(nil),      // 63: boardd.v1.ReleasePlaceRequest
-	(*ReleasePlaceResponse)(nil),     // 64: boardd.v1.ReleasePlaceResponse
-	(*Server)(nil),                   // 65: boardd.v1.Server
-	(*ListServersRequest)(nil),       // 66: boardd.v1.ListServersRequest
-	(*ListServersResponse)(nil),      // 67: boardd.v1.ListServersResponse
-	(*DrainServerRequest)(nil),       // 68: boardd.v1.DrainServerRequest
-	(*DrainServerResponse)(nil),      // 69: boardd.v1.DrainServerResponse
-	(*BackupBackendRequest)(nil),     // 70: boardd.v1.BackupBackendRequest
-	(*BackupBackendResponse)(nil),    // 71: boardd.v1.BackupBackendResponse
-	(*AuditRecord)(nil),              // 72: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 73: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 74: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 75: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 76: boardd.v1.AuditHead
-	(*GetCatalogRequest)(nil),        // 77: boardd.v1.GetCatalogRequest
-	(*GetCatalogResponse)(nil),       // 78: boardd.v1.GetCatalogResponse
-	(*AcceptCatalogRequest)(nil),     // 79: boardd.v1.AcceptCatalogRequest
-	(*AcceptCatalogResponse)(nil),    // 80: boardd.v1.AcceptCatalogResponse
-	(*CatalogRecord)(nil),            // 81: boardd.v1.CatalogRecord
-	(*ExportCatalogRequest)(nil),     // 82: boardd.v1.ExportCatalogRequest
-	(*ExportCatalogResponse)(nil),    // 83: boardd.v1.ExportCatalogResponse
-	(*ImportCatalogRequest)(nil),     // 84: boardd.v1.ImportCatalogRequest
-	(*ImportCatalogResponse)(nil),    // 85: boardd.v1.ImportCatalogResponse
-	(*ReloadConfigRequest)(nil),      // 86: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 87: boardd.v1.ReloadConfigResponse
-	nil,                              // 88: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 89: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 90: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 91: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 93: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 94: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 95: boardd.v1.PolicyRule
+	(WebhookEvent_Enum)(0),           // 0: boardd.v1.WebhookEvent.Enum
+	(*Tenant)(nil),                   // 1: boardd.v1.Tenant
+	(*CreateTenantRequest)(nil),      // 2: boardd.v1.CreateTenantRequest
+	(*CreateTenantResponse)(nil),     // 3: boardd.v1.CreateTenantResponse
+	(*ListTenantsRequest)(nil),       // 4: boardd.v1.ListTenantsRequest
+	(*ListTenantsResponse)(nil),      // 5: boardd.v1.ListTenantsResponse
+	(*UpdateTenantRequest)(nil),      // 6: boardd.v1.UpdateTenantRequest
+	(*UpdateTenantResponse)(nil),     // 7: boardd.v1.UpdateTenantResponse
+	(*DeleteTenantRequest)(nil),      // 8: boardd.v1.DeleteTenantRequest
+	(*DeleteTenantResponse)(nil),     // 9: boardd.v1.DeleteTenantResponse
+	(*Token)(nil),                    // 10: boardd.v1.Token
+	(*CreateTokenRequest)(nil),       // 11: boardd.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),      // 12: boardd.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),        // 13: boardd.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),       // 14: boardd.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),       // 15: boardd.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),      // 16: boardd.v1.RevokeTokenResponse
+	(*BoardSettings)(nil),            // 17: boardd.v1.BoardSettings
+	(*CreateBoardRequest)(nil),       // 18: boardd.v1.CreateBoardRequest
+	(*CreateBoardResponse)(nil),      // 19: boardd.v1.CreateBoardResponse
+	(*UpdateBoardRequest)(nil),       // 20: boardd.v1.UpdateBoardRequest
+	(*UpdateBoardResponse)(nil),      // 21: boardd.v1.UpdateBoardResponse
+	(*DeleteBoardRequest)(nil),       // 22: boardd.v1.DeleteBoardRequest
+	(*DeleteBoardResponse)(nil),      // 23: boardd.v1.DeleteBoardResponse
+	(*ListTenantBoardsRequest)(nil),  // 24: boardd.v1.ListTenantBoardsRequest
+	(*ListTenantBoardsResponse)(nil), // 25: boardd.v1.ListTenantBoardsResponse
+	(*ExportBoardRequest)(nil),       // 26: boardd.v1.ExportBoardRequest
+	(*ExportBoardResponse)(nil),      // 27: boardd.v1.ExportBoardResponse
+	(*ImportBoardRequest)(nil),       // 28: boardd.v1.ImportBoardRequest
+	(*ImportBoardResponse)(nil),      // 29: boardd.v1.ImportBoardResponse
+	(*Move)(nil),                     // 30: boardd.v1.Move
+	(*MoveBoardRequest)(nil),         // 31: boardd.v1.MoveBoardRequest
+	(*MoveBoardResponse)(nil),        // 32: boardd.v1.MoveBoardResponse
+	(*GetMoveRequest)(nil),           // 33: boardd.v1.GetMoveRequest
+	(*GetMoveResponse)(nil),          // 34: boardd.v1.GetMoveResponse
+	(*AbandonMoveRequest)(nil),       // 35: boardd.v1.AbandonMoveRequest
+	(*AbandonMoveResponse)(nil),      // 36: boardd.v1.AbandonMoveResponse
+	(*WebhookEvent)(nil),             // 37: boardd.v1.WebhookEvent
+	(*Webhook)(nil),                  // 38: boardd.v1.Webhook
+	(*WebhookTry)(nil),               // 39: boardd.v1.WebhookTry
+	(*PutWebhookRequest)(nil),        // 40: boardd.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),       // 41: boardd.v1.PutWebhookResponse
+	(*GetWebhookRequest)(nil),        // 42: boardd.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),       // 43: boardd.v1.GetWebhookResponse
+	(*ListWebhooksRequest)(nil),      // 44: boardd.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),     // 45: boardd.v1.ListWebhooksResponse
+	(*DeleteWebhookRequest)(nil),     // 46: boardd.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),    // 47: boardd.v1.DeleteWebhookResponse
+	(*TestWebhookRequest)(nil),       // 48: boardd.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),      // 49: boardd.v1.TestWebhookResponse
+	(*PolicyVersion)(nil),            // 50: boardd.v1.PolicyVersion
+	(*Policy)(nil),                   // 51: boardd.v1.Policy
+	(*PutPolicyRequest)(nil),         // 52: boardd.v1.PutPolicyRequest
+	(*PutPolicyResponse)(nil),        // 53: boardd.v1.PutPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 54: boardd.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 55: boardd.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),      // 56: boardd.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 57: boardd.v1.DeletePolicyResponse
+	(*SimulatePolicyRequest)(nil),    // 58: boardd.v1.SimulatePolicyRequest
+	(*SimulatePolicyResponse)(nil),   // 59: boardd.v1.SimulatePolicyResponse
+	(*SimulatedSide)(nil),            // 60: boardd.v1.SimulatedSide
+	(*SimulatedKey)(nil),             // 61: boardd.v1.SimulatedKey
+	(*StarvedJob)(nil),               // 62: boardd.v1.StarvedJob
+	(*ShadowPolicyRequest)(nil),      // 63: boardd.v1.ShadowPolicyRequest
+	(*ShadowPolicyResponse)(nil),     // 64: boardd.v1.ShadowPolicyResponse
+	(*Disagreement)(nil),             // 65: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 66: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 67: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 68: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 69: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 70: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 71: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 72: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 73: boardd.v1.ListBackendsResponse
+	(*Place)(nil),                    // 74: boardd.v1.Place
+	(*ListPlacesRequest)(nil),        // 75: boardd.v1.ListPlacesRequest
+	(*ListPlacesResponse)(nil),       // 76: boardd.v1.ListPlacesResponse
+	(*ReleasePlaceRequest)(nil),      // 77: boardd.v1.ReleasePlaceRequest
+	(*ReleasePlaceResponse)(nil),     // 78: boardd.v1.ReleasePlaceResponse
+	(*Server)(nil),                   // 79: boardd.v1.Server
+	(*ListServersRequest)(nil),       // 80: boardd.v1.ListServersRequest
+	(*ListServersResponse)(nil),      // 81: boardd.v1.ListServersResponse
+	(*DrainServerRequest)(nil),       // 82: boardd.v1.DrainServerRequest
+	(*DrainServerResponse)(nil),      // 83: boardd.v1.DrainServerResponse
+	(*BackupBackendRequest)(nil),     // 84: boardd.v1.BackupBackendRequest
+	(*BackupBackendResponse)(nil),    // 85: boardd.v1.BackupBackendResponse
+	(*AuditRecord)(nil),              // 86: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 87: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 88: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 89: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 90: boardd.v1.AuditHead
+	(*GetCatalogRequest)(nil),        // 91: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 92: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 93: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 94: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 95: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 96: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 97: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 98: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 99: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 100: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 101: boardd.v1.ReloadConfigResponse
+	nil,                              // 102: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 103: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 104: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 105: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 106: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 107: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 108: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 109: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	88,  // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	92,  // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	89,  // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
-	0,   // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	0,   // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	90,  // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	93,  // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
-	0,   // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
-	0,   // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	92,  // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	92,  // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	92,  // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
-	9,   // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
-	9,   // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	94,  // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	94,  // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	94,  // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	94,  // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	94,  // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	91,  // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	92,  // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	94,  // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	95,  // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	95,  // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	94,  // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
-	16,  // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	16,  // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16,  // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	93,  // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
-	16,  // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
-	16,  // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
-	16,  // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	92,  // 32: boardd.v1.Move.begun_at:type_name -> google.protobuf.Timestamp
-	92,  // 33: boardd.v1.Move.frozen_at:type_name -> google.protobuf.Timestamp
-	92,  // 34: boardd.v1.Move.ended_at:type_name -> google.protobuf.Timestamp
-	94,  // 35: boardd.v1.Move.frozen_for:type_name -> google.protobuf.Duration
-	94,  // 36: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
-	29,  // 37: boardd.v1.MoveBoardResponse.move:type_name -> boardd.v1.Move
-	29,  // 38: boardd.v1.GetMoveResponse.move:type_name -> boardd.v1.Move
-	29,  // 39: boardd.v1.AbandonMoveResponse.move:type_name -> boardd.v1.Move
-	92,  // 40: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	36,  // 41: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	37,  // 42: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	37,  // 43: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	94,  // 44: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	92,  // 45: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	92,  // 46: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	92,  // 47: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	94,  // 48: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	46,  // 49: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	46,  // 50: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	47,  // 51: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	48,  // 52: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	94,  // 53: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	94,  // 54: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	94,  // 55: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	46,  // 56: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	46,  // 57: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	94,  // 58: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	51,  // 59: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	54,  // 60: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	54,  // 61: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	57,  // 62: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	60,  // 63: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
-	60,  // 64: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	92,  // 65: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
-	94,  // 66: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
-	65,  // 67: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
-	65,  // 68: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
-	92,  // 69: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	92,  // 70: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	92,  // 71: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	72,  // 72: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	76,  // 73: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	73,  // 74: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	92,  // 75: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	92,  // 76: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	81,  // 77: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	81,  // 78: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
-	1,   // 79: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	3,   // 80: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	5,   // 81: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	7,   // 82: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	10,  // 83: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	12,  // 84: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	14,  // 85: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	17,  // 86: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	19,  // 87: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	21,  // 88: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	23,  // 89: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	25,  // 90: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
-	27,  // 91: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
-	30,  // 92: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
-	32,  // 93: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
-	34,  // 94: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
-	38,  // 95: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	40,  // 96: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	42,  // 97: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	44,  // 98: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	49,  // 99: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	52,  // 100: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	55,  // 101: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	58,  // 102: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	61,  // 103: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	63,  // 104: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	66,  // 105: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
-	68,  // 106: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
-	70,  // 107: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
-	74,  // 108: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	86,  // 109: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	77,  // 110: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	79,  // 111: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	82,  // 112: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	84,  // 113: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	2,   // 114: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	4,   // 115: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	6,   // 116: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	8,   // 117: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	11,  // 118: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	13,  // 119: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	15,  // 120: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	18,  // 121: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	20,  // 122: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	22,  // 123: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	24,  // 124: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	26,  // 125: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
-	28,  // 126: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
-	31,  // 127: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
-	33,  // 128: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
-	35,  // 129: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
-	39,  // 130: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	41,  // 131: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	43,  // 132: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	45,  // 133: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	50,  // 134: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	53,  // 135: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	56,  // 136: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	59,  // 137: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	62,  // 138: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	64,  // 139: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	67,  // 140: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
-	69,  // 141: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
-	71,  // 142: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
-	75,  // 143: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	87,  // 144: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	78,  // 145: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	80,  // 146: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	83,  // 147: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	85,  // 148: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	114, // [114:149] is the sub-list for method output_type
-	79,  // [79:114] is the sub-list for method input_type
-	79,  // [79:79] is the sub-list for extension type_name
-	79,  // [79:79] is the sub-list for extension extendee
-	0,   // [0:79] is the sub-list for field type_name
+	102, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	106, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	103, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	1,   // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
+	1,   // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
+	104, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	107, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,   // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
+	1,   // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
+	106, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	106, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	106, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	10,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
+	10,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
+	108, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	108, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	108, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	108, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	108, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	105, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	106, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	108, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	109, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	109, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	108, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	17,  // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	17,  // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	17,  // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
+	107, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	17,  // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
+	17,  // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
+	17,  // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
+	106, // 32: boardd.v1.Move.begun_at:type_name -> google.protobuf.Timestamp
+	106, // 33: boardd.v1.Move.frozen_at:type_name -> google.protobuf.Timestamp
+	106, // 34: boardd.v1.Move.ended_at:type_name -> google.protobuf.Timestamp
+	108, // 35: boardd.v1.Move.frozen_for:type_name -> google.protobuf.Duration
+	108, // 36: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
+	30,  // 37: boardd.v1.MoveBoardResponse.move:type_name -> boardd.v1.Move
+	30,  // 38: boardd.v1.GetMoveResponse.move:type_name -> boardd.v1.Move
+	30,  // 39: boardd.v1.AbandonMoveResponse.move:type_name -> boardd.v1.Move
+	0,   // 40: boardd.v1.Webhook.events:type_name -> boardd.v1.WebhookEvent.Enum
+	108, // 41: boardd.v1.Webhook.oldest_waiting:type_name -> google.protobuf.Duration
+	108, // 42: boardd.v1.Webhook.timeout:type_name -> google.protobuf.Duration
+	106, // 43: boardd.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
+	39,  // 44: boardd.v1.Webhook.last:type_name -> boardd.v1.WebhookTry
+	106, // 45: boardd.v1.WebhookTry.at:type_name -> google.protobuf.Timestamp
+	0,   // 46: boardd.v1.PutWebhookRequest.events:type_name -> boardd.v1.WebhookEvent.Enum
+	108, // 47: boardd.v1.PutWebhookRequest.oldest_waiting:type_name -> google.protobuf.Duration
+	108, // 48: boardd.v1.PutWebhookRequest.timeout:type_name -> google.protobuf.Duration
+	38,  // 49: boardd.v1.PutWebhookResponse.webhook:type_name -> boardd.v1.Webhook
+	38,  // 50: boardd.v1.GetWebhookResponse.webhook:type_name -> boardd.v1.Webhook
+	38,  // 51: boardd.v1.ListWebhooksResponse.webhooks:type_name -> boardd.v1.Webhook
+	106, // 52: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	50,  // 53: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	51,  // 54: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	51,  // 55: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	108, // 56: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	106, // 57: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	106, // 58: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	106, // 59: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	108, // 60: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	60,  // 61: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	60,  // 62: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	61,  // 63: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	62,  // 64: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	108, // 65: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	108, // 66: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	108, // 67: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	60,  // 68: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	60,  // 69: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	108, // 70: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	65,  // 71: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	68,  // 72: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	68,  // 73: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	71,  // 74: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	74,  // 75: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	74,  // 76: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	106, // 77: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
+	108, // 78: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
+	79,  // 79: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
+	79,  // 80: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
+	106, // 81: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	106, // 82: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	106, // 83: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	86,  // 84: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	90,  // 85: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	87,  // 86: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	106, // 87: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	106, // 88: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	95,  // 89: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	95,  // 90: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	2,   // 91: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	4,   // 92: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	6,   // 93: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	8,   // 94: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	11,  // 95: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	13,  // 96: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	15,  // 97: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	18,  // 98: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	20,  // 99: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	22,  // 100: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	24,  // 101: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	26,  // 102: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
+	28,  // 103: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
+	31,  // 104: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
+	33,  // 105: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
+	35,  // 106: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
+	40,  // 107: boardd.v1.AdminService.PutWebhook:input_type -> boardd.v1.PutWebhookRequest
+	42,  // 108: boardd.v1.AdminService.GetWebhook:input_type -> boardd.v1.GetWebhookRequest
+	44,  // 109: boardd.v1.AdminService.ListWebhooks:input_type -> boardd.v1.ListWebhooksRequest
+	46,  // 110: boardd.v1.AdminService.DeleteWebhook:input_type -> boardd.v1.DeleteWebhookRequest
+	48,  // 111: boardd.v1.AdminService.TestWebhook:input_type -> boardd.v1.TestWebhookRequest
+	52,  // 112: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	54,  // 113: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	56,  // 114: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	58,  // 115: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	63,  // 116: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	66,  // 117: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	69,  // 118: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	72,  // 119: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	75,  // 120: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	77,  // 121: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	80,  // 122: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
+	82,  // 123: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
+	84,  // 124: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	88,  // 125: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	100, // 126: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	91,  // 127: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	93,  // 128: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	96,  // 129: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	98,  // 130: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	3,   // 131: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	5,   // 132: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	7,   // 133: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	9,   // 134: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	12,  // 135: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	14,  // 136: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	16,  // 137: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	19,  // 138: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	21,  // 139: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	23,  // 140: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	25,  // 141: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	27,  // 142: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
+	29,  // 143: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
+	32,  // 144: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
+	34,  // 145: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
+	36,  // 146: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
+	41,  // 147: boardd.v1.AdminService.PutWebhook:output_type -> boardd.v1.PutWebhookResponse
+	43,  // 148: boardd.v1.AdminService.GetWebhook:output_type -> boardd.v1.GetWebhookResponse
+	45,  // 149: boardd.v1.AdminService.ListWebhooks:output_type -> boardd.v1.ListWebhooksResponse
+	47,  // 150: boardd.v1.AdminService.DeleteWebhook:output_type -> boardd.v1.DeleteWebhookResponse
+	49,  // 151: boardd.v1.AdminService.TestWebhook:output_type -> boardd.v1.TestWebhookResponse
+	53,  // 152: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	55,  // 153: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	57,  // 154: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	59,  // 155: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	64,  // 156: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	67,  // 157: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	70,  // 158: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	73,  // 159: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	76,  // 160: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	78,  // 161: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	81,  // 162: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
+	83,  // 163: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
+	85,  // 164: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	89,  // 165: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	101, // 166: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	92,  // 167: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	94,  // 168: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	97,  // 169: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	99,  // 170: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	131, // [131:171] is the sub-list for method output_type
+	91,  // [91:131] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -6384,18 +7380,20 @@ func file_boardd_v1_admin_proto_init() {
 	}
 	file_boardd_v1_boardd_proto_init()
 	file_boardd_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
+	file_boardd_v1_admin_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   92,
+			NumEnums:      1,
+			NumMessages:   105,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_boardd_v1_admin_proto_goTypes,
 		DependencyIndexes: file_boardd_v1_admin_proto_depIdxs,
+		EnumInfos:         file_boardd_v1_admin_proto_enumTypes,
 		MessageInfos:      file_boardd_v1_admin_proto_msgTypes,
 	}.Build()
 	File_boardd_v1_admin_proto = out.File

@@ -83,6 +83,19 @@ const (
 	// AdminServiceAbandonMoveProcedure is the fully-qualified name of the AdminService's AbandonMove
 	// RPC.
 	AdminServiceAbandonMoveProcedure = "/boardd.v1.AdminService/AbandonMove"
+	// AdminServicePutWebhookProcedure is the fully-qualified name of the AdminService's PutWebhook RPC.
+	AdminServicePutWebhookProcedure = "/boardd.v1.AdminService/PutWebhook"
+	// AdminServiceGetWebhookProcedure is the fully-qualified name of the AdminService's GetWebhook RPC.
+	AdminServiceGetWebhookProcedure = "/boardd.v1.AdminService/GetWebhook"
+	// AdminServiceListWebhooksProcedure is the fully-qualified name of the AdminService's ListWebhooks
+	// RPC.
+	AdminServiceListWebhooksProcedure = "/boardd.v1.AdminService/ListWebhooks"
+	// AdminServiceDeleteWebhookProcedure is the fully-qualified name of the AdminService's
+	// DeleteWebhook RPC.
+	AdminServiceDeleteWebhookProcedure = "/boardd.v1.AdminService/DeleteWebhook"
+	// AdminServiceTestWebhookProcedure is the fully-qualified name of the AdminService's TestWebhook
+	// RPC.
+	AdminServiceTestWebhookProcedure = "/boardd.v1.AdminService/TestWebhook"
 	// AdminServicePutPolicyProcedure is the fully-qualified name of the AdminService's PutPolicy RPC.
 	AdminServicePutPolicyProcedure = "/boardd.v1.AdminService/PutPolicy"
 	// AdminServiceListPoliciesProcedure is the fully-qualified name of the AdminService's ListPolicies
@@ -156,6 +169,11 @@ type AdminServiceClient interface {
 	MoveBoard(context.Context, *connect.Request[v1.MoveBoardRequest]) (*connect.Response[v1.MoveBoardResponse], error)
 	GetMove(context.Context, *connect.Request[v1.GetMoveRequest]) (*connect.Response[v1.GetMoveResponse], error)
 	AbandonMove(context.Context, *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error)
+	PutWebhook(context.Context, *connect.Request[v1.PutWebhookRequest]) (*connect.Response[v1.PutWebhookResponse], error)
+	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
+	ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error)
+	DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error)
+	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
 	DeletePolicy(context.Context, *connect.Request[v1.DeletePolicyRequest]) (*connect.Response[v1.DeletePolicyResponse], error)
@@ -286,6 +304,38 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+AdminServiceAbandonMoveProcedure,
 			connect.WithSchema(adminServiceMethods.ByName("AbandonMove")),
+			connect.WithClientOptions(opts...),
+		),
+		putWebhook: connect.NewClient[v1.PutWebhookRequest, v1.PutWebhookResponse](
+			httpClient,
+			baseURL+AdminServicePutWebhookProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("PutWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		getWebhook: connect.NewClient[v1.GetWebhookRequest, v1.GetWebhookResponse](
+			httpClient,
+			baseURL+AdminServiceGetWebhookProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("GetWebhook")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listWebhooks: connect.NewClient[v1.ListWebhooksRequest, v1.ListWebhooksResponse](
+			httpClient,
+			baseURL+AdminServiceListWebhooksProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ListWebhooks")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		deleteWebhook: connect.NewClient[v1.DeleteWebhookRequest, v1.DeleteWebhookResponse](
+			httpClient,
+			baseURL+AdminServiceDeleteWebhookProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("DeleteWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		testWebhook: connect.NewClient[v1.TestWebhookRequest, v1.TestWebhookResponse](
+			httpClient,
+			baseURL+AdminServiceTestWebhookProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("TestWebhook")),
 			connect.WithClientOptions(opts...),
 		),
 		putPolicy: connect.NewClient[v1.PutPolicyRequest, v1.PutPolicyResponse](
@@ -430,6 +480,11 @@ type adminServiceClient struct {
 	moveBoard        *connect.Client[v1.MoveBoardRequest, v1.MoveBoardResponse]
 	getMove          *connect.Client[v1.GetMoveRequest, v1.GetMoveResponse]
 	abandonMove      *connect.Client[v1.AbandonMoveRequest, v1.AbandonMoveResponse]
+	putWebhook       *connect.Client[v1.PutWebhookRequest, v1.PutWebhookResponse]
+	getWebhook       *connect.Client[v1.GetWebhookRequest, v1.GetWebhookResponse]
+	listWebhooks     *connect.Client[v1.ListWebhooksRequest, v1.ListWebhooksResponse]
+	deleteWebhook    *connect.Client[v1.DeleteWebhookRequest, v1.DeleteWebhookResponse]
+	testWebhook      *connect.Client[v1.TestWebhookRequest, v1.TestWebhookResponse]
 	putPolicy        *connect.Client[v1.PutPolicyRequest, v1.PutPolicyResponse]
 	listPolicies     *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
 	deletePolicy     *connect.Client[v1.DeletePolicyRequest, v1.DeletePolicyResponse]
@@ -529,6 +584,31 @@ func (c *adminServiceClient) GetMove(ctx context.Context, req *connect.Request[v
 // AbandonMove calls boardd.v1.AdminService.AbandonMove.
 func (c *adminServiceClient) AbandonMove(ctx context.Context, req *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error) {
 	return c.abandonMove.CallUnary(ctx, req)
+}
+
+// PutWebhook calls boardd.v1.AdminService.PutWebhook.
+func (c *adminServiceClient) PutWebhook(ctx context.Context, req *connect.Request[v1.PutWebhookRequest]) (*connect.Response[v1.PutWebhookResponse], error) {
+	return c.putWebhook.CallUnary(ctx, req)
+}
+
+// GetWebhook calls boardd.v1.AdminService.GetWebhook.
+func (c *adminServiceClient) GetWebhook(ctx context.Context, req *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error) {
+	return c.getWebhook.CallUnary(ctx, req)
+}
+
+// ListWebhooks calls boardd.v1.AdminService.ListWebhooks.
+func (c *adminServiceClient) ListWebhooks(ctx context.Context, req *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error) {
+	return c.listWebhooks.CallUnary(ctx, req)
+}
+
+// DeleteWebhook calls boardd.v1.AdminService.DeleteWebhook.
+func (c *adminServiceClient) DeleteWebhook(ctx context.Context, req *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error) {
+	return c.deleteWebhook.CallUnary(ctx, req)
+}
+
+// TestWebhook calls boardd.v1.AdminService.TestWebhook.
+func (c *adminServiceClient) TestWebhook(ctx context.Context, req *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error) {
+	return c.testWebhook.CallUnary(ctx, req)
 }
 
 // PutPolicy calls boardd.v1.AdminService.PutPolicy.
@@ -644,6 +724,11 @@ type AdminServiceHandler interface {
 	MoveBoard(context.Context, *connect.Request[v1.MoveBoardRequest]) (*connect.Response[v1.MoveBoardResponse], error)
 	GetMove(context.Context, *connect.Request[v1.GetMoveRequest]) (*connect.Response[v1.GetMoveResponse], error)
 	AbandonMove(context.Context, *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error)
+	PutWebhook(context.Context, *connect.Request[v1.PutWebhookRequest]) (*connect.Response[v1.PutWebhookResponse], error)
+	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
+	ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error)
+	DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error)
+	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
 	DeletePolicy(context.Context, *connect.Request[v1.DeletePolicyRequest]) (*connect.Response[v1.DeletePolicyResponse], error)
@@ -770,6 +855,38 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		AdminServiceAbandonMoveProcedure,
 		svc.AbandonMove,
 		connect.WithSchema(adminServiceMethods.ByName("AbandonMove")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServicePutWebhookHandler := connect.NewUnaryHandler(
+		AdminServicePutWebhookProcedure,
+		svc.PutWebhook,
+		connect.WithSchema(adminServiceMethods.ByName("PutWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceGetWebhookHandler := connect.NewUnaryHandler(
+		AdminServiceGetWebhookProcedure,
+		svc.GetWebhook,
+		connect.WithSchema(adminServiceMethods.ByName("GetWebhook")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceListWebhooksHandler := connect.NewUnaryHandler(
+		AdminServiceListWebhooksProcedure,
+		svc.ListWebhooks,
+		connect.WithSchema(adminServiceMethods.ByName("ListWebhooks")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceDeleteWebhookHandler := connect.NewUnaryHandler(
+		AdminServiceDeleteWebhookProcedure,
+		svc.DeleteWebhook,
+		connect.WithSchema(adminServiceMethods.ByName("DeleteWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceTestWebhookHandler := connect.NewUnaryHandler(
+		AdminServiceTestWebhookProcedure,
+		svc.TestWebhook,
+		connect.WithSchema(adminServiceMethods.ByName("TestWebhook")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminServicePutPolicyHandler := connect.NewUnaryHandler(
@@ -927,6 +1044,16 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceGetMoveHandler.ServeHTTP(w, r)
 		case AdminServiceAbandonMoveProcedure:
 			adminServiceAbandonMoveHandler.ServeHTTP(w, r)
+		case AdminServicePutWebhookProcedure:
+			adminServicePutWebhookHandler.ServeHTTP(w, r)
+		case AdminServiceGetWebhookProcedure:
+			adminServiceGetWebhookHandler.ServeHTTP(w, r)
+		case AdminServiceListWebhooksProcedure:
+			adminServiceListWebhooksHandler.ServeHTTP(w, r)
+		case AdminServiceDeleteWebhookProcedure:
+			adminServiceDeleteWebhookHandler.ServeHTTP(w, r)
+		case AdminServiceTestWebhookProcedure:
+			adminServiceTestWebhookHandler.ServeHTTP(w, r)
 		case AdminServicePutPolicyProcedure:
 			adminServicePutPolicyHandler.ServeHTTP(w, r)
 		case AdminServiceListPoliciesProcedure:
@@ -1036,6 +1163,26 @@ func (UnimplementedAdminServiceHandler) GetMove(context.Context, *connect.Reques
 
 func (UnimplementedAdminServiceHandler) AbandonMove(context.Context, *connect.Request[v1.AbandonMoveRequest]) (*connect.Response[v1.AbandonMoveResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.AbandonMove is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) PutWebhook(context.Context, *connect.Request[v1.PutWebhookRequest]) (*connect.Response[v1.PutWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.PutWebhook is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.GetWebhook is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ListWebhooks is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.DeleteWebhook is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.TestWebhook is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error) {
