@@ -59,6 +59,8 @@ func (s *Hosted) hook(all hooks) {
 	s.hooks.Store(&all)
 	if c := s.courier.Load(); c != nil {
 		c.Set(all.tells, all.sends)
+	} else if len(all.tells) > 0 {
+		s.call() // so that somebody follows the board, if it rests
 	}
 }
 

@@ -262,9 +262,7 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 			present.call() // so that its store learns of them
 		}
 		b.hook(h.hooksOf(want))
-		if present.hook(h.hooksOf(want)); len(present.hooks.Load().tells) > 0 {
-			present.call()
-		}
+		present.hook(h.hooksOf(want))
 		if !sameBoard(present.config, want) {
 			h.renew(b, want)
 			return
