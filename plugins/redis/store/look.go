@@ -41,6 +41,9 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 	if err != nil {
 		return err
 	}
+	if h.came != "" && h.came == h.id && remembered.id != h.id { // what is remembered left for another store before
+		remembered, told = memory{}, 0
+	}
 	if status.Loss, err = b.loss(ctx, st, &h, &remembered); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ end
 if string.sub(after, 1, 1) == 'R' then
   number[1], number[2] = math.max(number[1], generation), math.max(number[2], position) + 1
   number[3] = math.max(number[3], number[2])
+  call('HSET', KEYS[1], 'came', head[5] or ARGV[5])
 end
 call('HSET', KEYS[1], 'moved', after, 'generation', fmt('%.0f', number[1]), 'position', fmt('%.0f', number[2]), 'epoch', fmt('%.0f', number[3]))
 return {1, number[1], number[2]}
