@@ -33,9 +33,19 @@ func moveAgain(e *env) {
 	e.state(op.Job, job.Claimed, "the board received again")
 	reached := e.status.Position
 	other := movedOp(id)
-	if r := e.must(other); r.Position <= reached {
-		e.Errorf("an import after that is at position %d: want it beyond %d", r.Position, reached)
+	for _, op := range []driver.Op{other, movedOp(id), movedOp(id)} {
+		r := e.must(op)
+		if r.Position <= reached {
+			e.Errorf("an import after that is at position %d: want it beyond %d", r.Position, reached)
+		}
+		reached = r.Position
 	}
+	m.Position = reached - 1 // what was imported counts the positions here up, and tokens there went on, too
+	if err := e.mover().MoveBoard(e.Context(), e.name, m); err != nil {
+		e.Fatalf("Receive with a position that imports have gone beyond: %v", err)
+	}
+	reached = m.Position
+	e.openAgain()
 	e.step(driver.Admit, id)
 	e.must(byToken(driver.Extend, c))
 	if next := e.claim(other.Job, "w"); next.Token.Epoch <= uint64(reached) {

@@ -80,7 +80,9 @@ func (s Passage) After(m *driver.Move, claimed int64) (Passage, error) {
 }
 
 // Goes reports whether a step changes something on a board that stands so, and stands after
-// it as After said: Receive may only have to lift what the board has come to.
+// it as After said: Receive may only have to lift what the board has come to. position is the
+// lower one of how far the board has come and of its last token, where a store counts the two
+// apart: both have to be beyond what the other store's board came to.
 func (s Passage) Goes(m *driver.Move, after Passage, generation uint64, position driver.Position) bool {
 	return s != after || m.Step == driver.Receive && (m.Generation > generation || m.Position >= position)
 }

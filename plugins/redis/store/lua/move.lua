@@ -10,7 +10,7 @@ for n = 1, 4 do
   if not number[n] then return redis.error_reply('CORRUPT the head of the board has no number where one has to be') end
 end
 if (head[6] or '') ~= before then return {0, 0, 0} end
-if after == before and generation <= number[1] and position < number[2] then return {1, number[1], number[2]} end
+if after == before and generation <= number[1] and position < number[2] and position < number[3] then return {1, number[1], number[2]} end
 if after ~= before and string.sub(after, 1, 1) == 'R' and number[4] > 0 then return {2, 0, 0} end
 call('HDEL', KEYS[1], '') -- changes nothing: see memory.lua
 if not head[5] then call('HSET', KEYS[1], 'generation', fmt('%.0f', number[1]), 'id', ARGV[5], 'server', ARGV[6]) end
@@ -20,7 +20,7 @@ if after == '' then
 end
 if string.sub(after, 1, 1) == 'R' then
   number[1], number[2] = math.max(number[1], generation), math.max(number[2], position) + 1
-  number[3] = math.max(number[3], number[2])
+  number[3] = math.max(number[3], number[2]) -- tokens go on beyond those of the other store, too
   call('HSET', KEYS[1], 'came', head[5] or ARGV[5])
 end
 call('HSET', KEYS[1], 'moved', after, 'generation', fmt('%.0f', number[1]), 'position', fmt('%.0f', number[2]), 'epoch', fmt('%.0f', number[3]))
