@@ -5,10 +5,12 @@ is the sign of life that decides.
 """
 
 import asyncio
+import glob
 import http.server
 import os
 import signal
 import threading
+import time
 import unittest.mock
 
 import boardd
@@ -43,7 +45,19 @@ class TestCase(boards.TestCase):
         return client
 
     def stop(self):
-        os.kill(self.stopped.process.pid, signal.SIGSTOP)
+        """Stops the other server, and waits until none of its threads runs."""
+        pid = self.stopped.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        while any(self.runs(thread) for thread in glob.glob('/proc/%d/task/*/stat' % pid)):
+            time.sleep(0.001)  # nobody announces it
+
+    @staticmethod
+    def runs(thread):
+        try:
+            with open(thread) as text:  # "ID (NAME) STATE ..."
+                return text.read().rpartition(') ')[2][:1] not in ('T', 'Z', 'X')
+        except OSError:
+            return False  # it has ended
 
     def in_time(self, call):
         """Returns what a call returns that must not take for ever."""

@@ -2,6 +2,7 @@
 // end, so that it is the sign of life that decides.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
 import * as http from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
@@ -22,11 +23,26 @@ async function two(options: { retryForMs?: number } = {}): Promise<{ first: Serv
   return { first, board, here: new Client({ addr: first.addr, token: "dev" }).board(next.name), next };
 }
 
+/** Stops a server, and waits until none of its threads runs. */
+async function stop(server: Server): Promise<void> {
+  server.process.kill("SIGSTOP");
+  const threads = `/proc/${server.process.pid}/task`;
+  const runs = (thread: string): boolean => {
+    try {
+      const state = readFileSync(`${threads}/${thread}/stat`, "utf8").split(") ").at(-1)?.charAt(0) ?? "T"; // "ID (NAME) STATE ..."
+      return !"TZX".includes(state);
+    } catch {
+      return false; // it has ended
+    }
+  };
+  await eventually("the process stands still", async () => !readdirSync(threads).some(runs));
+}
+
 describe("a server that is stopped", { concurrency: true }, () => {
   test("calls go on at the next address", async () => {
     const { first, board, next } = await two();
     const before = await board.post({ name: "before" });
-    first.process.kill("SIGSTOP");
+    await stop(first);
     const posted = await Promise.all(["a", "b", "c"].map((name) => board.post({ name })));
     for (const { uuid, name } of posted) assert.equal((await next.get(uuid)).name, name);
     await assert.rejects(next.get(before.uuid), (e) => isKind(e, "NOT_FOUND"));
@@ -36,14 +52,14 @@ describe("a server that is stopped", { concurrency: true }, () => {
     const { first, board, next } = await two();
     await board.count();
     const { uuid } = await next.post({ name: "there" });
-    first.process.kill("SIGSTOP");
+    await stop(first);
     assert.deepEqual((await board.claim({ owner: "me", waitMs: 30_000 })).map((claim) => claim.uuid), [uuid]);
   });
 
   test("nobody knows what came of a call that was under way", async () => {
     const { first, board } = await two({ retryForMs: 0 });
     await board.count();
-    first.process.kill("SIGSTOP");
+    await stop(first);
     await assert.rejects(board.post({ name: "x" }), (e) => isKind(e, "OUTCOME_UNKNOWN") && e.changed === "unknown" && /has stopped answering/.test(e.message));
     assert.equal((await board.count()).unclaimed, 0n); // at the next one
   });
@@ -52,7 +68,7 @@ describe("a server that is stopped", { concurrency: true }, () => {
     const { first, board, next } = await two();
     const { cursor } = await next.call(BoardService.method.listEvents, {});
     const { uuid } = await next.post({ name: "there" });
-    first.process.kill("SIGSTOP");
+    await stop(first);
     for await (const event of board.watch({ from: cursor })) {
       assert.equal(event.job?.uuid, uuid);
       break;
@@ -67,7 +83,7 @@ describe("a server that is stopped", { concurrency: true }, () => {
     const run = worker.run();
     const entities = async () => (await here.call(BoardService.method.listEntities, {})).entities;
     await eventually("it works", async () => (await entities()).length === 1);
-    first.process.kill("SIGSTOP");
+    await stop(first);
     await run;
     assert.deepEqual(endings, ["CONSUMED"]);
   });
