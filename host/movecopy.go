@@ -148,6 +148,9 @@ func (r *moveRun) goOn(ctx context.Context) error {
 	return r.finish(ctx, &e, c)
 }
 
+// freezeWithin bounds how long a store may take to freeze a board.
+const freezeWithin = 30 * time.Second
+
 // freeze freezes the board in its old store, and returns its generation there and the position
 // that it has come to.
 func (r *moveRun) freeze(ctx context.Context, e *ends) (generation uint64, position driver.Position, err error) {
@@ -155,7 +158,9 @@ func (r *moveRun) freeze(ctx context.Context, e *ends) (generation uint64, posit
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := e.from.step(ctx, driver.Move{Step: driver.Freeze, ID: e.id}); err != nil {
+	freezing, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeWithin) // or it might be done after a thaw, when somebody gives the move up now
+	defer cancel()
+	if err := e.from.step(freezing, driver.Move{Step: driver.Freeze, ID: e.id}); err != nil {
 		return 0, 0, err
 	}
 	position, err = e.from.position(ctx)

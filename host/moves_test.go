@@ -289,7 +289,7 @@ func TestMoveGoesOn(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			d := deploy(t)
-			host.SetMoves(d.hosts[1], nil, time.Second, time.Minute) // the first is to come as far as that
+			host.SetMoves(d.hosts[1], nil, 5*time.Second, time.Minute) // the first is to come as far as that
 			var dead atomic.Bool
 			host.SetMoves(d.hosts[0], func(name string) error {
 				if name == step {
