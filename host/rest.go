@@ -283,7 +283,7 @@ func (h *Host) restForever(ctx context.Context) {
 		}
 		for _, s := range h.registry.allBoards() {
 			b := s.board.Load()
-			if b == nil || s.running.Err() != nil || s.next.Load() != nil {
+			if b == nil || s.config.Observe || s.running.Err() != nil || s.next.Load() != nil {
 				continue
 			}
 			last := time.Unix(0, max(s.used.Load(), s.since.Load()))
