@@ -110,7 +110,8 @@ func (d *restDocs) watch(ctx context.Context) {
 	for c, err := range d.docs.Watch(ctx, driver.Space{Name: restSpace}) {
 		switch {
 		case err != nil:
-			return // it is looked at again
+			d.once.Do(func() { close(d.synced) }) // boards are rather opened than kept waiting
+			return                                // it is looked at again
 		case c.Synced:
 			if begun = true; len(there) < d.count() {
 				d.forget(there)
