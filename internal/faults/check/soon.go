@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
@@ -14,15 +15,28 @@ import (
 // a hundred times as long as it does, on a machine that does much else.
 const bound = 5 * time.Second
 
+// back is how much longer it may take once a store is there again: servers and drivers come
+// back to it after pauses that have grown meanwhile.
+const back = 20 * time.Second
+
+// mended returns until when everybody has to know of everything after a fault has ended.
+func mended(f *history.Fault) time.Duration {
+	if strings.HasPrefix(f.Name, "store") {
+		return f.End + back + bound
+	}
+	return f.End + bound
+}
+
 // due returns until when everybody has to know of what stands at a time: what is broken before
 // that puts it off.
 func due(h *history.History, at time.Duration) time.Duration {
 	until := at + bound
 	for again := true; again; {
 		again = false
-		for _, f := range h.Faults {
-			if f.Begin <= until && f.End >= at && f.End+bound > until {
-				until, again = f.End+bound, true
+		for i := range h.Faults {
+			f := &h.Faults[i]
+			if f.Begin <= until && mended(f) >= at && mended(f) > until {
+				until, again = mended(f), true
 			}
 		}
 	}
