@@ -161,11 +161,16 @@ func (f *fleetPart) digestNow() string {
 	for _, p := range c.Policies {
 		all = append(all, [2]string{p.Name, p.Digest()})
 	}
-	text, _ := json.Marshal(all) // it has no value that could fail
-	sum := sha256.Sum256(text)
-	d := &digested{of: c, text: hex.EncodeToString(sum[:8])}
+	d := &digested{of: c, text: digestOf(all)}
 	f.digest.Store(d)
 	return d.text
+}
+
+// digestOf names a value that can be written as JSON.
+func digestOf(v any) string {
+	text, _ := json.Marshal(v) // whoever asks has no value that could fail
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // order returns who is to serve a board, the first one first; none: this host, since

@@ -163,17 +163,7 @@ func (f *fleetPart) hand(ctx context.Context, o *handing) {
 
 // close puts a board that is not open in the place of one that is.
 func (f *fleetPart) close(s *Hosted, draining bool, to string) {
-	h := f.host
-	h.arranging.Lock()
-	next := h.newServed(s.config)
-	replaced := s.next.Load() == nil && h.registry.replace(s, next)
-	if replaced {
-		h.serve(next)
-	} else {
-		next.stop(errStopped)
-	}
-	h.arranging.Unlock()
-	if !replaced {
+	if !f.host.supersede(s, func(*Hosted) {}) {
 		return // its settings change just now; the next review sees to it
 	}
 	s.logger().Debug("the board is another server's", "server", to)

@@ -70,7 +70,7 @@ func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board) error {
 	c := webhook.New(webhook.Options{
 		Board: b, Owner: "webhooks@" + h.id, Logger: s.logger(), Tally: s.told,
 		Deliveries: func(ctx context.Context, name string) (*board.Board, error) {
-			return h.deliveries(ctx, s.config.Tenant, name)
+			return h.Deliveries(ctx, s.config.Tenant, name)
 		},
 	})
 	s.courier.Store(c)
@@ -94,10 +94,6 @@ func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board) error {
 
 // Deliveries returns a board on which deliveries are jobs, as soon as it is open here.
 func (h *Host) Deliveries(ctx context.Context, tenant, name string) (*board.Board, error) {
-	return h.deliveries(ctx, tenant, name)
-}
-
-func (h *Host) deliveries(ctx context.Context, tenant, name string) (*board.Board, error) {
 	found := h.registry.board(tenant, name)
 	switch {
 	case found == nil:

@@ -289,6 +289,22 @@ func sameBoard(a, b config.Board) bool {
 		config.SameRules(a, b)
 }
 
+// supersede puts one that is not open, and that prepare makes ready, in the place of a board
+// that is. It reports whether it did: not where the board's settings change just now. Then the
+// one before is to be stopped.
+func (h *Host) supersede(s *Hosted, prepare func(next *Hosted)) bool {
+	h.arranging.Lock()
+	defer h.arranging.Unlock()
+	next := h.newServed(s.config)
+	prepare(next)
+	if s.next.Load() != nil || !h.registry.replace(s, next) {
+		next.stop(errStopped)
+		return false
+	}
+	h.serve(next)
+	return true
+}
+
 // serve runs a board, as soon as it is to be opened, until it is stopped or the host is
 // closed.
 func (h *Host) serve(b *Hosted) {

@@ -2,8 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -45,7 +43,7 @@ type rested struct {
 // restedAs is how a board rests that is open now.
 func restedAs(r board.Rest, status board.Status, schedules []board.Schedule) rested {
 	return rested{
-		Due: r.Due, Trashed: r.Trashed, Complete: r.Complete, Declared: digestOf(schedules),
+		Due: r.Due, Trashed: r.Trashed, Complete: r.Complete, Declared: declaredBy(schedules),
 		Generation: status.Generation, Window: status.Window, Durability: status.Durability,
 	}
 }
@@ -55,14 +53,12 @@ func (r *rested) counts() *board.Counts {
 	return &board.Counts{Trashed: r.Trashed, Complete: r.Complete}
 }
 
-// digestOf names what a configuration declares of a board's schedules.
-func digestOf(schedules []board.Schedule) string {
+// declaredBy names what a configuration declares of a board's schedules.
+func declaredBy(schedules []board.Schedule) string {
 	if len(schedules) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(schedules) // it has no value that could fail
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return digestOf(schedules)
 }
 
 // restDocs is which boards of one store rest.
@@ -247,7 +243,7 @@ func (s *Hosted) rest(ctx context.Context, h *Host) {
 		return
 	}
 	r := s.backend.rests(h).of(ctx, s.key())
-	if r == nil || len(s.hooks.Load().tells) > 0 || r.Declared != digestOf(*s.schedules.Load()) {
+	if r == nil || len(s.hooks.Load().tells) > 0 || r.Declared != declaredBy(*s.schedules.Load()) {
 		return
 	}
 	s.resting.Store(r)
@@ -287,8 +283,7 @@ func (h *Host) restForever(ctx context.Context) {
 			if b == nil || s.config.Observe || s.running.Err() != nil || s.next.Load() != nil {
 				continue
 			}
-			last := time.Unix(0, max(s.used.Load(), s.since.Load()))
-			if r, ok := h.mayRest(ctx, s, b); ok && after > 0 && time.Since(last) >= after {
+			if r, ok := h.mayRest(ctx, s, b, after); ok {
 				h.toRest(s, restedAs(r, b.Status(), *s.schedules.Load()))
 			} else if s.backend.rests(h).knows(s.key()) { // another host closed it and took it for nobody's
 				_ = s.rouse(ctx, h) // or the next time
@@ -297,9 +292,10 @@ func (h *Host) restForever(ctx context.Context) {
 	}
 }
 
-// mayRest reports whether an open board may rest, and how.
-func (h *Host) mayRest(ctx context.Context, s *Hosted, b *board.Board) (board.Rest, bool) {
-	if s.config.Record > 0 || len(s.hooks.Load().tells) > 0 {
+// mayRest reports whether an open board may rest that nobody has called for a time, and how.
+func (h *Host) mayRest(ctx context.Context, s *Hosted, b *board.Board, after time.Duration) (board.Rest, bool) {
+	last := time.Unix(0, max(s.used.Load(), s.since.Load()))
+	if after < 0 || time.Since(last) < after || s.config.Record > 0 || len(s.hooks.Load().tells) > 0 {
 		return board.Rest{}, false
 	}
 	if _, here := h.serverOf(s); !here {
@@ -310,19 +306,12 @@ func (h *Host) mayRest(ctx context.Context, s *Hosted, b *board.Board) (board.Re
 
 // toRest puts a resting board in the place of an open one.
 func (h *Host) toRest(s *Hosted, as rested) {
-	h.arranging.Lock()
-	next := h.newServed(s.config)
-	next.before = make(chan struct{})
-	next.resting.Store(&as)
-	replaced := s.next.Load() == nil && h.registry.replace(s, next)
-	if replaced {
-		next.ask()
-		h.serve(next)
-	} else {
-		next.stop(errStopped)
-	}
-	h.arranging.Unlock()
-	if !replaced {
+	var next *Hosted
+	if !h.supersede(s, func(n *Hosted) {
+		next, n.before = n, make(chan struct{})
+		n.resting.Store(&as)
+		n.ask()
+	}) {
 		return // its settings change just now
 	}
 	h.registry.leaving.Go(func() {

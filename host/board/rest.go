@@ -31,6 +31,9 @@ func (b *Board) MayRest(ctx context.Context) (r Rest, ok bool) {
 	if b.waiters.Load() > 0 || b.metrics.Watchers.Load() > 0 || b.logs.followed() || b.batches.busy() {
 		return Rest{}, false
 	}
+	if c := b.index.Count(); c.Ready+c.Delayed+c.Claimed > 0 { // or the store would be asked for nothing
+		return Rest{}, false
+	}
 	counts, err := b.Count(ctx)
 	if err != nil || counts.Ready+counts.Delayed+counts.Claimed+counts.Corrupt > 0 {
 		return Rest{}, false
