@@ -14,7 +14,7 @@ const (
 )
 
 // Tally counts what a server did for the webhooks of a board. It outlives the couriers of the
-// board.
+// board. Its maps are made when there is something to count: most boards have no webhooks.
 type Tally struct {
 	mu    sync.Mutex
 	tries map[string]int64
@@ -22,15 +22,15 @@ type Tally struct {
 }
 
 // NewTally returns one that has counted nothing.
-func NewTally() *Tally {
-	return &Tally{tries: map[string]int64{Delivered: 0, Failed: 0, GivenUp: 0}, stuck: map[string]time.Time{}}
-}
+func NewTally() *Tally { return &Tally{} }
 
 // Tries returns how often deliveries that are jobs on the board were tried, by what came of it.
 func (t *Tally) Tries() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.tries)
+	tries := map[string]int64{Delivered: 0, Failed: 0, GivenUp: 0}
+	maps.Copy(tries, t.tries)
+	return tries
 }
 
 // Stuck returns since when what happens on the board cannot be made deliveries, of one of its
@@ -49,6 +49,9 @@ func (t *Tally) Stuck() (since time.Time) {
 func (t *Tally) tried(outcome string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.tries == nil {
+		t.tries = map[string]int64{}
+	}
 	t.tries[outcome]++
 }
 
@@ -60,6 +63,8 @@ func (t *Tally) fails(hook string, so bool) {
 	switch {
 	case !so:
 		delete(t.stuck, hook)
+	case t.stuck == nil:
+		t.stuck = map[string]time.Time{hook: time.Now()}
 	case !already:
 		t.stuck[hook] = time.Now()
 	}
