@@ -1,7 +1,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,24 +62,11 @@ func soon(h *history.History) (problems []Problem) {
 
 // shownLate finds what was acknowledged and shown to a watcher later than it has to be. What
 // was not shown at all is another checker's.
-func shownLate(h *history.History, w history.Watcher) (problems []Problem) {
-	if slices.ContainsFunc(w.Events, func(e history.Event) bool { return e.Type == job.Resync }) {
-		return nil
-	}
-	seen := told(w)
-	for id, ops := range byJob(h.Ops) {
-		for _, op := range ops {
-			key, ok := seen.of(w, ops, op)
-			if !ok {
-				continue
-			}
-			times := seen.times(key, ops, op)
-			if until := due(h, op.End); len(times) > 0 && slices.Min(times) > until {
-				problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by %s was done at %v, and watcher %s was shown %v at %v only",
-					op.Call, op.Client, op.End, w.Name, key.event, slices.Min(times))})
-			}
+func shownLate(h *history.History, w history.Watcher) []Problem {
+	return eachTold(h, w, func(op *history.Op, event job.EventType, times []time.Duration) string {
+		if len(times) == 0 || slices.Min(times) <= due(h, op.End) {
+			return ""
 		}
-	}
-	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Job, b.Job) })
-	return problems
+		return fmt.Sprintf("%s by %s was done at %v, and watcher %s was shown %v at %v only", op.Call, op.Client, op.End, w.Name, event, slices.Min(times))
+	})
 }

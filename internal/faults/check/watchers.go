@@ -1,9 +1,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
@@ -113,23 +113,35 @@ func shown(h *history.History, w history.Watcher) (problems []Problem) {
 	if !w.Caught {
 		return []Problem{{Text: fmt.Sprintf("watcher %s, open from %v to %v, was not shown what came last", w.Name, w.Opened, w.Closed)}}
 	}
+	return eachTold(h, w, func(op *history.Op, event job.EventType, times []time.Duration) string {
+		if n := len(times); n > 0 && (op.Call != history.Claim || n == 1) {
+			return ""
+		}
+		return fmt.Sprintf("%s by %s was done from %v to %v, and watcher %s, open from %v to %v, has %d events %v of it",
+			op.Call, op.Client, op.Begin, op.End, w.Name, w.Opened, w.Closed, len(times), event)
+	})
+}
+
+// eachTold goes through the calls of which a watcher was to be shown an event, with when it
+// was, and returns what find has to say of them, by job; "": nothing. Whoever was told to read
+// the board anew need not be shown anything.
+func eachTold(h *history.History, w history.Watcher, find func(op *history.Op, event job.EventType, times []time.Duration) string) (problems []Problem) {
 	if slices.ContainsFunc(w.Events, func(e history.Event) bool { return e.Type == job.Resync }) {
 		return nil
 	}
 	seen := told(w)
 	for id, ops := range byJob(h.Ops) {
-		for _, op := range ops {
-			key, ok := seen.of(w, ops, op)
+		for i := range ops {
+			key, ok := seen.of(w, ops, ops[i])
 			if !ok {
 				continue
 			}
-			if n := len(seen.times(key, ops, op)); n == 0 || op.Call == history.Claim && n > 1 {
-				problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by %s was done from %v to %v, and watcher %s, open from %v to %v, has %d events %v of it",
-					op.Call, op.Client, op.Begin, op.End, w.Name, w.Opened, w.Closed, len(seen.times(key, ops, op)), key.event)})
+			if text := find(&ops[i], key.event, seen.times(key, ops, ops[i])); text != "" {
+				problems = append(problems, Problem{Job: id, Text: text})
 			}
 		}
 	}
-	sort.Slice(problems, func(i, j int) bool { return problems[i].Job < problems[j].Job })
+	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Job, b.Job) })
 	return problems
 }
 
