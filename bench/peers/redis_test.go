@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/boardd/boardd/internal/testserver"
@@ -61,28 +59,11 @@ func BenchmarkRedisTime(b *testing.B) {
 // redisTime returns how many microseconds of its processor a server uses for each of n jobs.
 func redisTime(b *testing.B, server *testserver.Redis, n int, do func() error) float64 {
 	b.Helper()
-	before := used(b, server)
+	before := server.CPU()
 	if err := do(); err != nil {
 		b.Fatal(err)
 	}
-	return (used(b, server) - before) * 1e6 / float64(n)
-}
-
-// used returns how many seconds of processor time a server has used.
-func used(b *testing.B, server *testserver.Redis) float64 {
-	b.Helper()
-	total := 0.0
-	for line := range strings.Lines(server.Command("INFO", "cpu")) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name == "used_cpu_user" || name == "used_cpu_sys" {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			total += n
-		}
-	}
-	return total
+	return float64((server.CPU() - before).Microseconds()) / float64(n)
 }
 
 // inCalls has n jobs posted, claimed and consumed by 4 callers, 32 in each call.

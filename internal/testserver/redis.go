@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/internal/testneed"
 )
@@ -137,6 +139,23 @@ func (r *Redis) Command(words ...string) string {
 		r.t.Fatalf("%v: %v", words, err)
 	}
 	return answer
+}
+
+// CPU returns how much processor time the server has used.
+func (r *Redis) CPU() time.Duration {
+	r.t.Helper()
+	total := 0.0
+	for line := range strings.Lines(r.Command("INFO", "cpu")) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_user" || name == "used_cpu_sys" {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			total += n
+		}
+	}
+	return time.Duration(total * float64(time.Second))
 }
 
 // Tell is Command of a server that may not answer: then it is empty.

@@ -104,11 +104,11 @@ func BenchmarkProcess(b *testing.B) {
 	spent := map[string]*spending{"inside": {}, "process": {}}
 	measure := func(d driver.Driver, name string) float64 {
 		s := spent[name]
-		s.redis -= redisSeconds(b, server)
+		s.redis -= server.CPU().Seconds()
 		s.caller -= testserver.CPUOf(os.Getpid()).Seconds()
 		s.driver -= testserver.CPUOf(process.PID()).Seconds()
 		r := rate(b, d, name, batch, window)
-		s.redis += redisSeconds(b, server)
+		s.redis += server.CPU().Seconds()
 		s.caller += testserver.CPUOf(os.Getpid()).Seconds()
 		s.driver += testserver.CPUOf(process.PID()).Seconds()
 		s.done += r * window.Seconds()
@@ -148,23 +148,6 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// redisSeconds returns how much processor time the server has used.
-func redisSeconds(b *testing.B, server *testserver.Redis) float64 {
-	b.Helper()
-	total := 0.0
-	for line := range strings.Lines(server.Command("INFO", "cpu")) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name == "used_cpu_user" || name == "used_cpu_sys" {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			total += n
-		}
-	}
-	return total
-}
-
 // watched follows a board until the benchmark ends.
 func watched(b *testing.B, d driver.Driver, board string) {
 	b.Helper()
@@ -201,10 +184,10 @@ func openStore(b *testing.B, server *testserver.Redis) driver.Driver {
 // redisCost returns what a transition costs Redis, in seconds of processor time.
 func redisCost(b *testing.B, server *testserver.Redis, d driver.Driver, board string, batch int) float64 {
 	b.Helper()
-	before, begun := redisSeconds(b, server), time.Now()
+	before, begun := server.CPU().Seconds(), time.Now()
 	r := rate(b, d, board, batch, 500*time.Millisecond)
 	done := r * time.Since(begun).Seconds()
-	return (redisSeconds(b, server) - before) / done
+	return (server.CPU().Seconds() - before) / done
 }
 
 // BenchmarkLife says what a job's life (post, claim and consume) costs Redis in calls for so
@@ -291,9 +274,9 @@ func manyBoards(b *testing.B, others int) {
 	const rest = 90 * time.Second // what is looked at ever more rarely is at rest then
 	b.Logf("%d boards are open", others)
 	time.Sleep(rest)
-	before, begun := redisSeconds(b, servers["many"]), time.Now()
+	before, begun := servers["many"].CPU().Seconds(), time.Now()
 	time.Sleep(rest)
-	idle := (redisSeconds(b, servers["many"]) - before) / time.Since(begun).Seconds()
+	idle := (servers["many"].CPU().Seconds() - before) / time.Since(begun).Seconds()
 	const batch = 32
 	measure := func(name string) float64 { return 3 * redisCost(b, servers[name], drivers[name], "b", batch) }
 	measure("alone")

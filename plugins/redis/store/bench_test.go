@@ -40,23 +40,6 @@ func fill(b *testing.B, d driver.Driver, board string, n int) {
 	}
 }
 
-// used returns how much processor time the server has used.
-func used(b *testing.B, server *testserver.Redis) time.Duration {
-	b.Helper()
-	total := 0.0
-	for line := range strings.Lines(server.Command("INFO", "cpu")) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name == "used_cpu_user" || name == "used_cpu_sys" {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			total += n
-		}
-	}
-	return time.Duration(total * float64(time.Second))
-}
-
 // scanOnce returns how many jobs a scan found.
 func scanOnce(b *testing.B, d driver.Driver, board string) int {
 	b.Helper()
@@ -245,9 +228,9 @@ const sweepTwice = 2 * time.Second
 // shareOf returns which part of a core the server needs while something is done.
 func shareOf(b *testing.B, server *testserver.Redis, do func()) float64 {
 	b.Helper()
-	before, begun := used(b, server), time.Now()
+	before, begun := server.CPU(), time.Now()
 	do()
-	return 100 * (used(b, server) - before).Seconds() / time.Since(begun).Seconds()
+	return 100 * (server.CPU() - before).Seconds() / time.Since(begun).Seconds()
 }
 
 // watchFor watches until it is ended, from the present on.
