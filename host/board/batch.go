@@ -121,7 +121,7 @@ func (b *Board) PutBatch(ctx context.Context, name string, then *job.Posting, ex
 	}
 	if then != nil {
 		if _, _, err := checkWhole(then, &opened.Capabilities, time.Now()); err != nil {
-			return Batch{}, job.Errorf(job.KindOf(err), "then.%s", message(err))
+			return Batch{}, job.Errorf(job.KindOf(err), "then.%s", job.MessageOf(err))
 		}
 		switch {
 		case then.Batch == name:

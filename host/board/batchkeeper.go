@@ -356,7 +356,7 @@ func (b *Board) followBatch(ctx context.Context, opened *driver.BoardStatus, nam
 		return true, nil
 	}
 	_, _ = b.changeBatch(ctx, name, func(now *batchRecord) error { // it is only shown
-		now.Problem = message(err)
+		now.Problem = job.MessageOf(err)
 		return nil
 	})
 	return false, err

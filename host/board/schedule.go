@@ -154,17 +154,9 @@ func (s *Schedule) check(caps *driver.Capabilities, now time.Time) error {
 		return job.Errorf(job.Invalid, "schedule.%v", err)
 	}
 	if _, _, err := checkWhole(&s.Job, caps, now); err != nil {
-		return job.Errorf(job.KindOf(err), "schedule.job.%s", message(err))
+		return job.Errorf(job.KindOf(err), "schedule.job.%s", job.MessageOf(err))
 	}
 	return nil
-}
-
-// message is an error's own text, without its kind and job.
-func message(err error) string {
-	if e, ok := errors.AsType[*job.Error](err); ok && e.Message != "" {
-		return e.Message
-	}
-	return err.Error()
 }
 
 // PutSchedule writes a schedule if its present version is ifVersion (0: there is no such

@@ -68,7 +68,7 @@ func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
 	case time.Since(t.at) > t.record.CatchUp, kind == job.Invalid, kind == job.Unsupported:
 		b.metrics.TicksMissed.Add(1)
 		b.log.WarnContext(ctx, "a tick of a schedule is left out", "schedule", name, "tick", t.at, "error", err)
-		b.leftOut(ctx, name, t.at, message(err))
+		b.leftOut(ctx, name, t.at, job.MessageOf(err))
 	default:
 		return false
 	}

@@ -115,5 +115,5 @@ func (s *section) judge(schedule board.Schedule) {
 	if err == nil {
 		return
 	}
-	s.problem(s.at, "%s", strings.TrimPrefix(strings.TrimPrefix(plainMessage(err), "schedule."), "schedule: "))
+	s.problem(s.at, "%s", strings.TrimPrefix(strings.TrimPrefix(job.MessageOf(err), "schedule."), "schedule: "))
 }

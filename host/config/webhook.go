@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ func (s *section) webhook(board string) webhook.Hook {
 	var ok bool
 	if h.URL, ok = s.text("url"); ok {
 		if err := webhook.CheckURL(h.URL, h.Networks); err != nil {
-			s.wrong("url", "%s", plainMessage(err))
+			s.wrong("url", "%s", job.MessageOf(err))
 		}
 	} else if !s.has("url") {
 		s.wrong("url", "it is missing")
@@ -53,7 +52,7 @@ func (s *section) webhook(board string) webhook.Hook {
 	if secret, ok := s.text("secret"); ok {
 		var err error
 		if h.Secrets, err = webhook.ParseSecrets(secret); err != nil {
-			s.wrong("secret", "%s", plainMessage(err))
+			s.wrong("secret", "%s", job.MessageOf(err))
 		}
 	} else if !s.has("secret") {
 		s.wrong("secret", `it is missing; take it from the environment or a file: secret = file("hook.secret")`)
@@ -128,12 +127,4 @@ func (l *loader) checkWebhooks() {
 			s.wrong("deliveries", "the board %q has schedules; want one that has nothing but deliveries", name)
 		}
 	}
-}
-
-// plainMessage is an error's own text, without its kind.
-func plainMessage(err error) string {
-	if e, ok := errors.AsType[*job.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }

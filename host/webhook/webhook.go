@@ -12,7 +12,6 @@
 package webhook
 
 import (
-	"errors"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -104,17 +103,9 @@ func (h *Hook) Check() error {
 		return wrong("deliveries: it is the board itself, whose deliveries would be told of again: want another one")
 	}
 	if err := CheckURL(h.URL, h.Networks); err != nil {
-		return wrong("url: %s", message(err))
+		return wrong("url: %s", job.MessageOf(err))
 	}
 	return nil
-}
-
-// message is an error's own text, without its kind.
-func message(err error) string {
-	if e, ok := errors.AsType[*job.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }
 
 // key names the hook among those of its tenant, and is the name of its deliveries.

@@ -121,6 +121,15 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
+// MessageOf returns what an Error in err says of itself, without its op, kind and cause; where
+// there is none, or it says nothing, err's whole text. err must not be nil.
+func MessageOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok && e.Message != "" {
+		return e.Message
+	}
+	return err.Error()
+}
+
 // KindOf returns the kind of err: NoKind for nil, Interrupted for the end of a
 // context, and Internal for an error that nobody classified.
 func KindOf(err error) Kind {

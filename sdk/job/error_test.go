@@ -83,6 +83,23 @@ func TestErrorIsItsKind(t *testing.T) {
 	}
 }
 
+func TestMessageOf(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{&job.Error{Op: "post", Kind: job.Invalid, Message: "no name"}, "no name"},
+		{fmt.Errorf("x: %w", job.Errorf(job.Invalid, "no name")), "no name"},
+		{job.Invalid, job.Invalid.Error()},
+		{&job.Error{Kind: job.Invalid}, (&job.Error{Kind: job.Invalid}).Error()},
+	} {
+		if got := job.MessageOf(tc.err); got != tc.want {
+			t.Errorf("%v: %q, want %q", tc.err, got, tc.want)
+		}
+	}
+}
+
 func TestKindOf(t *testing.T) {
 	t.Parallel()
 	expired, cancel := context.WithTimeout(t.Context(), 0)
