@@ -32,10 +32,15 @@ type changedJobs struct {
 func (c *changedJobs) begin(after driver.Position) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.init()
+	c.position, c.brought, c.told = after, after, make(chan struct{})
+}
+
+// init makes the maps. The caller holds c.mu.
+func (c *changedJobs) init() {
 	if c.jobs == nil {
 		c.jobs, c.held = map[job.ID]job.Outcome{}, map[job.ID]struct{}{}
 	}
-	c.position, c.brought, c.told = after, after, make(chan struct{})
 }
 
 func (c *changedJobs) reached() driver.Position {
@@ -76,9 +81,7 @@ func (c *changedJobs) holds(id job.ID) {
 func (c *changedJobs) knowsHeld() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.jobs == nil {
-		c.jobs, c.held = map[job.ID]job.Outcome{}, map[job.ID]struct{}{}
-	}
+	c.init()
 	c.heldKnown = true
 }
 
