@@ -109,12 +109,16 @@ func (b *Board) releaseOp(s *currentJob, p *prospect) driver.Op {
 // judgeWaiting returns those of the jobs that wait no longer, and what becomes of
 // each; and those that have to be looked at again soon.
 func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, ids []job.ID) (done []job.ID, verdicts []prospect, again []job.ID, err error) {
-	var needed []job.ID
+	var needed, unknown []job.ID
 	of := make(map[job.ID]int)
 	waits := make(map[job.ID]rare, len(ids))
 	for _, id := range ids {
 		e, ok := b.index.Get(id)
-		if !ok || !e.Held {
+		switch {
+		case !ok:
+			unknown = append(unknown, id)
+			continue
+		case !e.Held:
 			b.waiting.drop(id)
 			continue
 		}
@@ -128,6 +132,9 @@ func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, id
 		}
 	}
 	records, err := b.read(ctx, needed, 0)
+	if err == nil {
+		again, err = b.notYetKnown(ctx, unknown)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -156,6 +163,27 @@ func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, id
 		}
 	}
 	return done, verdicts, again, nil
+}
+
+// notYetKnown returns those of jobs that the index does not know which are on the board: the
+// index learns of a job just after it is noted here that the job waits. The others are gone,
+// and forgotten.
+func (b *Board) notYetKnown(ctx context.Context, ids []job.ID) (open []job.ID, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	records, err := b.read(ctx, ids, 0)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if isOpen(records[i].State) {
+			open = append(open, id)
+		} else {
+			b.waiting.drop(id)
+		}
+	}
+	return open, nil
 }
 
 // meets says whether a prerequisite is met, or why it never can be.
