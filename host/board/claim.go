@@ -76,6 +76,8 @@ type claimer struct {
 	request  [16]byte
 	asked    bool // an op with this request was sent
 
+	doubt error // of a try of which the store did not say what came of it; nil: there is none, or that is known by now
+
 	taker   *Taker    // for the recording, if there is one
 	decided time.Time // for the recording: when the jobs were chosen
 	claims  []job.Claim

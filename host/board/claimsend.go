@@ -47,6 +47,9 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 	c.board.index.Return(append(back, busy...)...) // after unlock: it may wake a call that claims them
 	switch r.Kind {
 	case job.NoKind:
+		if c.remember { // it would have told of what came of an earlier try
+			c.doubt = nil
+		}
 		return nil
 	case job.Unavailable, job.OutcomeUnknown, job.Interrupted:
 		if len(c.claims) > 0 {
@@ -59,7 +62,11 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 		}
 	default:
 	}
-	return &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
+	err := &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
+	if r.Kind == job.OutcomeUnknown {
+		c.doubt = err
+	}
+	return err
 }
 
 // notTwice takes jobs out that this call has claimed already, and that came back between

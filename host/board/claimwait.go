@@ -47,7 +47,19 @@ func (c *claimer) stand(ctx context.Context) (ClaimResponse, error) {
 			stop()
 		}
 	}
+	if c.doubt != nil && len(c.claims) == 0 && ctx.Err() == nil {
+		return c.settle(ctx)
+	}
 	return c.response(), c.over(ctx, nil)
+}
+
+// settle ends a wait in which the store did not say what came of a try: it is asked once more
+// where it remembers that, and else nobody can say that there was no job.
+func (c *claimer) settle(ctx context.Context) (ClaimResponse, error) {
+	if c.remember && c.send(ctx, nil, 0) == nil {
+		return c.response(), nil
+	}
+	return ClaimResponse{}, c.doubt
 }
 
 // waitInLine waits among the index's waiters of the class until something was claimed, the

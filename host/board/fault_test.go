@@ -63,6 +63,40 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
+// A call that waits does not say that there is no job when the store has not said what came of
+// its try. One with a request id is given the claim when it is made again.
+func TestWaitEndsInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"", "again"} {
+		bubble(t, func(t *testing.T) {
+			d := &spy{Driver: openStore(t), t: t}
+			b := start(t, d, Spec{Lease: time.Hour})
+			var answers atomic.Bool
+			d.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+				results := next(ctx, ops)
+				for i := range ops {
+					if ops[i].Kind == driver.Claim && !answers.Load() {
+						results[i] = driver.Result{Kind: job.OutcomeUnknown, Message: "the answer was lost"}
+					}
+				}
+				return results
+			}
+			go func() {
+				time.Sleep(time.Second) // until the call waits
+				postN(t, b, 1)
+			}()
+			want := ClaimRequest{Owner: "w", Wait: 3 * time.Second, RequestID: request}
+			if r, err := b.Claim(t.Context(), want); job.KindOf(err) != job.Unavailable || len(r.Claims) > 0 {
+				t.Errorf("%q: %d claims, %v, though one was granted", request, len(r.Claims), err)
+			}
+			answers.Store(true)
+			if r, err := b.Claim(t.Context(), want); err != nil || (len(r.Claims) == 1) != (request != "") {
+				t.Errorf("%q, again: %d claims, %v", request, len(r.Claims), err)
+			}
+		})
+	}
+}
+
 // An outcome that stays unknown is reported as such when the call's time is up.
 func TestOutcomeStaysUnknown(t *testing.T) {
 	t.Parallel()
