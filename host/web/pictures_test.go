@@ -71,12 +71,13 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// atLeisure shows what took long on a busy machine as it is on one with time: longer
-// words would break lines elsewhere.
+// atLeisure shows what took long on a busy machine as it is on one with time, and what was
+// just done as of a moment ago: longer words would break lines elsewhere.
 const atLeisure = `(() => {
 	const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let text; (text = texts.nextNode());) {
-		text.data = text.data.replace(/(after (?:waiting )?)\d+ (?:s|min)\b/g, '$1less than 1 s');
+		text.data = text.data.replace(/(after (?:waiting )?)\d+ (?:s|min)\b/g, '$1less than 1 s')
+			.replace(/(?:\d+ (?:s|min)|less than 1 s) ago/g, '3 s ago');
 	}
 })()`
 
