@@ -102,6 +102,7 @@ type GetOptions struct {
 	Details    bool
 	Operations bool          // with their results
 	Log        bool          // what is kept of it
+	AsItWas    bool          // the whole of it, for PostAsItWas
 	Wait       time.Duration // answer when every named job is COMPLETE or TRASHED
 }
 

@@ -39,6 +39,16 @@ func (b *Board) entryOf(rec *driver.Record, now time.Time) *index.Entry {
 
 // entryWith is entryOf where it is known what the posting's Extra says.
 func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) *index.Entry {
+	e := b.entryAlone(rec, ext, now)
+	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {
+		b.waiting.add(rec.Posting.ID, ext.After)
+	}
+	return e
+}
+
+// entryAlone is entryWith of a job that may not be on the board: nobody waits for what it
+// waits for.
+func (b *Board) entryAlone(rec *driver.Record, ext *record.Extra, now time.Time) *index.Entry {
 	p := &rec.Posting
 	e := &index.Entry{
 		ID: p.ID, Name: p.Name, Priority: p.Priority,
@@ -65,9 +75,6 @@ func (b *Board) entryWith(rec *driver.Record, ext *record.Extra, now time.Time) 
 		e.Extra = record.AppendText(withVersion(e.Extra), entryBatch, ext.Batch)
 	}
 	b.renew(e, rec, p.Priority, now)
-	if e.Held && len(ext.After) > 0 && isOpen(rec.State) {
-		b.waiting.add(p.ID, ext.After)
-	}
 	return e
 }
 

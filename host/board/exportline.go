@@ -134,3 +134,8 @@ func (e *exportedJob) posting() (p *driver.Posting, state job.State, err error) 
 	}
 	return p, state, nil
 }
+
+// outcome returns how the job ended.
+func (e *exportedJob) outcome() (job.Outcome, error) {
+	return named("outcome", e.Outcome, job.Consumed, job.Canceled, job.Failed)
+}

@@ -55,7 +55,11 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.Operations || o.Log {
+	if o.AsItWas {
+		if err := b.readWhole(ctx, ids, records); err != nil {
+			return nil, nil, err
+		}
+	} else if o.Operations || o.Log {
 		if err := b.addAttached(ctx, records, o); err != nil {
 			return nil, nil, err
 		}
@@ -78,6 +82,9 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 		}
 		if o.Log {
 			results[i].Err = b.showLog(results[i].Job, rec.Attached)
+		}
+		if o.AsItWas && results[i].Err == nil {
+			results[i].Job.AsItWas, results[i].Err = asItWas(rec)
 		}
 	}
 	return results, open, nil

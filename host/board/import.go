@@ -203,7 +203,7 @@ func (i *taking) lostClaim(e *exportedJob) []byte {
 // ending is what is left of a job that ended: all of it as long as this board keeps its
 // history, and how it ended as long as a job that waits for it may ask.
 func (i *taking) ending(e *exportedJob) (*driver.Ending, error) {
-	outcome, err := named("outcome", e.Outcome, job.Consumed, job.Canceled, job.Failed)
+	outcome, err := e.outcome()
 	if err != nil {
 		return nil, err
 	}

@@ -202,7 +202,7 @@ func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index
 	result.Err = nil // of a try before
 	if r.Kind != job.NoKind {
 		if result.Err = itemError(op.Job, r); r.Kind == job.Precondition && op.Group != "" {
-			result.Err = &job.Error{Job: op.Job, Kind: job.NotEligible, Message: fmt.Sprintf("batch: %q is closed and takes no more jobs; want another name", op.Group)}
+			result.Err = batchClosed(op)
 		}
 		return news
 	}
@@ -232,4 +232,9 @@ func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index
 	showDetails(result.Job, op.Posting)
 	showOperations(result.Job, &driver.Record{Posting: *op.Posting}, rec.Status) // what stands is an equal posting
 	return append(news, e)
+}
+
+// batchClosed refuses a posting whose batch takes no more jobs.
+func batchClosed(op *driver.Op) error {
+	return &job.Error{Job: op.Job, Kind: job.NotEligible, Message: fmt.Sprintf("batch: %q is closed and takes no more jobs; want another name", op.Group)}
 }

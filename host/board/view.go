@@ -77,7 +77,12 @@ func showOperations(j *job.Job, rec *driver.Record, status []byte) {
 // jobOfRecord shows a job in any state, with the details if the record has
 // them.
 func (b *Board) jobOfRecord(rec *driver.Record, now time.Time) *job.Job {
-	j := jobOf(b.entryOf(rec, now))
+	return recordShown(b.entryOf(rec, now), rec)
+}
+
+// recordShown is jobOfRecord where the entry is made already.
+func recordShown(e *index.Entry, rec *driver.Record) *job.Job {
+	j := jobOf(e)
 	j.State, j.Outcome, j.EndedAt = rec.State, rec.Outcome, record.Shown(rec.EndedAt)
 	if len(rec.Final) > 0 {
 		j.Owner = ownerOfFinal(rec.Final)

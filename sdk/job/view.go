@@ -45,6 +45,15 @@ type Job struct {
 
 	LogSerial int64      // of the last entry of its log; 0: there is none
 	Log       []LogEntry // what is kept of it; nil where it was not asked for
+
+	AsItWas *AsItWas // the job whole; nil where it was not asked for
+}
+
+// AsItWas is a job as its board keeps it, from which a board makes it again.
+type AsItWas struct {
+	Format int32  // of Record
+	Record []byte // for boards alone
+	SHA256 string // of Record, in hexadecimal digits
 }
 
 // Attempt is a claim that ended without the job being done. Its times are by the

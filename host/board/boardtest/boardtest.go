@@ -27,6 +27,8 @@ type Harness struct {
 	NoReplace bool
 	// NoBatches says that the driver counts no batches.
 	NoBatches bool
+	// NoImports says that the driver takes in no jobs of other stores.
+	NoImports bool
 	// Patience is how long a test waits for what has to come; 0: five minutes, since
 	// a busy machine is no defect.
 	Patience time.Duration
@@ -63,6 +65,7 @@ func Run(t *testing.T, h Harness) {
 		{"after-restart", afterRestart},
 		{"restart", restart},
 		{"books", books},
+		{"as-it-was", asItWas},
 		{"limit-hosts", limitOnHosts},
 		{"rate-hosts", rateOnHosts},
 		{"rate-goes-on", rateGoesOn},
