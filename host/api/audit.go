@@ -165,6 +165,8 @@ func describeRequest(record *audit.Record, message any) {
 	switch m := message.(type) {
 	case interface{ GetJobs() []*boarddv1.NewJob }:
 		record.Items = int64(len(m.GetJobs()))
+	case *boarddv1.PostAsItWasRequest:
+		record.Items = int64(len(m.GetJobs()))
 	case interface{ GetClaims() []*boarddv1.Claim }:
 		record.Items = int64(len(m.GetClaims()))
 	case *boarddv1.WorkRequest:

@@ -37,6 +37,9 @@ func detailBytes(j *job.Job) int {
 	for i := range j.Log {
 		size += len(j.Log[i].Message) + len(j.Log[i].Type)
 	}
+	if j.AsItWas != nil {
+		size += len(j.AsItWas.Record)
+	}
 	return size
 }
 
@@ -69,7 +72,7 @@ func listBounded(ctx context.Context, list listFunc, request board.ListRequest) 
 
 // getBounded is Get that reads no more details than an answer should have.
 func getBounded(ctx context.Context, get getFunc, ids []job.ID, o board.GetOptions) ([]board.JobResult, error) {
-	if !o.Details && !o.Operations && !o.Log || len(ids) <= firstChunk {
+	if !o.Details && !o.Operations && !o.Log && !o.AsItWas || len(ids) <= firstChunk {
 		return get(ctx, ids, o)
 	}
 	if o.Wait > 0 {
@@ -85,7 +88,9 @@ func getBounded(ctx context.Context, get getFunc, ids []job.ID, o board.GetOptio
 			all = append(all, board.JobResult{Err: err})
 			continue
 		}
-		read, err := get(ctx, ids[len(all):min(len(ids), len(all)+chunk)], board.GetOptions{Details: o.Details, Operations: o.Operations, Log: o.Log})
+		read, err := get(ctx, ids[len(all):min(len(ids), len(all)+chunk)], board.GetOptions{
+			Details: o.Details, Operations: o.Operations, Log: o.Log, AsItWas: o.AsItWas,
+		})
 		if err != nil {
 			return nil, err
 		}

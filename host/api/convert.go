@@ -91,12 +91,15 @@ func addRare(answer *boarddv1.Job, j *job.Job) {
 		name := clean(j.Batch)
 		answer.Batch = &name
 	}
+	if a := j.AsItWas; a != nil {
+		answer.AsItWas = &boarddv1.AsItWas{Format: a.Format, Record: a.Record, Sha256: a.SHA256}
+	}
 }
 
 // hasRare reports whether addRare has anything to add.
 func hasRare(j *job.Job) bool {
 	return len(j.Operations)+len(j.After)+len(j.Attempts)+len(j.Reasons)+len(j.Log) > 0 || j.Book != (job.Book{}) || j.Timeout != 0 ||
-		j.Unique.Key != "" || j.Batch != ""
+		j.Unique.Key != "" || j.Batch != "" || j.AsItWas != nil
 }
 
 func toAttempts(list []job.Attempt) (attempts []*boarddv1.Attempt) {

@@ -59,6 +59,9 @@ func (s selection) operations() bool { return len(s) == 0 || slices.Contains(s, 
 // log reports whether the log is among the fields, which has to be asked for.
 func (s selection) log() bool { return slices.Contains(s, "log") }
 
+// asItWas reports whether the job whole is among the fields, which has to be asked for.
+func (s selection) asItWas() bool { return slices.Contains(s, "asItWas") }
+
 // apply empties the fields that were not asked for, and says which were.
 func (s selection) apply(j *boarddv1.Job) *boarddv1.Job {
 	if len(s) == 0 || j == nil {

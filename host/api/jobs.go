@@ -62,7 +62,7 @@ func (s *service) GetJobs(ctx context.Context, r *connect.Request[boarddv1.GetJo
 	var got []board.JobResult
 	err = s.waiting(ctx, wait, func(ctx context.Context, wait time.Duration) (err error) {
 		got, err = getBounded(ctx, b.Get, ids.good, board.GetOptions{
-			Details: fields.details(), Operations: fields.operations(), Log: fields.log(), Wait: wait,
+			Details: fields.details(), Operations: fields.operations(), Log: fields.log(), AsItWas: fields.asItWas(), Wait: wait,
 		})
 		return err
 	}, true)
@@ -136,6 +136,9 @@ func fromList(ctx context.Context, m *boarddv1.ListJobsRequest) (board.ListReque
 	}
 	if i := slices.Index(fields, "log"); i >= 0 {
 		return request, nil, invalid(index("fields", i), "a list has no logs: want GetJobs, which shows the log of each job that it names")
+	}
+	if i := slices.Index(fields, "asItWas"); i >= 0 {
+		return request, nil, invalid(index("fields", i), "a list has no jobs whole: want GetJobs, which gives those that it names, or ExportBoard, which gives all")
 	}
 	request.Details, request.Operations = fields.details(), fields.operations()
 	request.Wait, err = waitOf(ctx, m.GetWait())

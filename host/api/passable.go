@@ -23,6 +23,7 @@ var passable = map[string]func(connect.HTTPClient, string, ...connect.ClientOpti
 	boarddv1connect.BoardServiceRestoreJobsProcedure:     passerOf[boarddv1.RestoreJobsRequest, boarddv1.RestoreJobsResponse](),
 	boarddv1connect.BoardServicePurgeJobsProcedure:       passerOf[boarddv1.PurgeJobsRequest, boarddv1.PurgeJobsResponse](),
 	boarddv1connect.BoardServiceReleaseJobsProcedure:     passerOf[boarddv1.ReleaseJobsRequest, boarddv1.ReleaseJobsResponse](),
+	boarddv1connect.BoardServicePostAsItWasProcedure:     passerOf[boarddv1.PostAsItWasRequest, boarddv1.PostAsItWasResponse](),
 	boarddv1connect.BoardServiceListEventsProcedure:      passerOf[boarddv1.ListEventsRequest, boarddv1.ListEventsResponse](),
 	boarddv1connect.BoardServiceExplainJobProcedure:      passerOf[boarddv1.ExplainJobRequest, boarddv1.ExplainJobResponse](),
 	boarddv1connect.BoardServiceStartOperationProcedure:  passerOf[boarddv1.StartOperationRequest, boarddv1.StartOperationResponse](),

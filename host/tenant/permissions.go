@@ -53,6 +53,7 @@ var permissions = map[string][]Role{
 	"PurgeJobs":   {TenantAdmin, Operator},
 	"ArchiveJobs": {TenantAdmin, Operator},
 	"ReleaseJobs": {TenantAdmin, Operator},
+	"PostAsItWas": {TenantAdmin, Operator},
 	"PauseBoard":  {TenantAdmin, Operator},
 	"ResumeBoard": {TenantAdmin, Operator},
 

@@ -78,6 +78,7 @@ var want = map[string]string{
 
 	"PurgeJobs":   "- - - - t o - -",
 	"ReleaseJobs": "- - - - t o - -",
+	"PostAsItWas": "- - - - t o - -",
 	"PauseBoard":  "- - - - t o - -",
 	"ResumeBoard": "- - - - t o - -",
 

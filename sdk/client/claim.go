@@ -192,6 +192,23 @@ func (b *Board) Release(ctx context.Context, expectOwner, reason string, uuids .
 	return uuidResults("release", uuids, answer.GetResults(), unsure, err)
 }
 
+// PostAsItWas puts jobs on the board as they were when they were read, with their uuids, ages,
+// states, attempts, operations and logs, but without claims: for jobs that Get returned with
+// the field asItWas. Other fields that they have must say the same, so that no change of them
+// is lost unnoticed. One that the board knows already, in any state, is refused.
+func (b *Board) PostAsItWas(ctx context.Context, jobs ...*Job) ([]*Job, error) {
+	answer, unsure, err := tried(ctx, b.client, "post as it was", 0, b.client.rpc.PostAsItWas, &boarddv1.PostAsItWasRequest{Board: b.name, Jobs: jobs})
+	if err != nil {
+		return nil, err
+	}
+	if unsure {
+		for _, r := range answer.GetResults() {
+			r.Error = afterLost(r.GetError())
+		}
+	}
+	return b.jobs("post as it was", answer.GetResults(), len(jobs), func(i int) string { return jobs[i].GetUuid() })
+}
+
 // NewUUID returns a random uuid (RFC 4122, version 4).
 func NewUUID() string {
 	var id job.ID

@@ -656,7 +656,7 @@ func (x OnConflict_Enum) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OnConflict_Enum.Descriptor instead.
 func (OnConflict_Enum) EnumDescriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18, 0}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19, 0}
 }
 
 type Overlap_Enum int32
@@ -705,7 +705,7 @@ func (x Overlap_Enum) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Overlap_Enum.Descriptor instead.
 func (Overlap_Enum) EnumDescriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90, 0}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93, 0}
 }
 
 type State struct {
@@ -1336,8 +1336,9 @@ type Job struct {
 	LogSerial         int64                  `protobuf:"varint,31,opt,name=log_serial,json=logSerial,proto3" json:"log_serial,omitempty"`      // of the last entry of the log; 0: there is none
 	Log               []*LogEntry            `protobuf:"bytes,32,rep,name=log,proto3" json:"log,omitempty"`                                    // what is kept of the log; only by GetJobs, where its fields name it
 	Unique            *Unique                `protobuf:"bytes,33,opt,name=unique,proto3" json:"unique,omitempty"`
-	Batch             *string                `protobuf:"bytes,34,opt,name=batch,proto3,oneof" json:"batch,omitempty"` // that counts it
-	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"`   // for which one claim may stand; absent: for any time
+	Batch             *string                `protobuf:"bytes,34,opt,name=batch,proto3,oneof" json:"batch,omitempty"`                // that counts it
+	Timeout           *durationpb.Duration   `protobuf:"bytes,35,opt,name=timeout,proto3" json:"timeout,omitempty"`                  // for which one claim may stand; absent: for any time
+	AsItWas           *AsItWas               `protobuf:"bytes,36,opt,name=as_it_was,json=asItWas,proto3" json:"as_it_was,omitempty"` // the job whole, for PostAsItWas; only by GetJobs, where its fields name it
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1617,6 +1618,75 @@ func (x *Job) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
+func (x *Job) GetAsItWas() *AsItWas {
+	if x != nil {
+		return x.AsItWas
+	}
+	return nil
+}
+
+// AsItWas is a job as its board keeps it, with its attempts, operations and log: what
+// PostAsItWas puts on a board. It has no tokens.
+type AsItWas struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Format        int32                  `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"` // of record
+	Record        []byte                 `protobuf:"bytes,2,opt,name=record,proto3" json:"record,omitempty"`  // for boardd alone
+	Sha256        string                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`  // of record, in hexadecimal digits
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AsItWas) Reset() {
+	*x = AsItWas{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AsItWas) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AsItWas) ProtoMessage() {}
+
+func (x *AsItWas) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AsItWas.ProtoReflect.Descriptor instead.
+func (*AsItWas) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AsItWas) GetFormat() int32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *AsItWas) GetRecord() []byte {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *AsItWas) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
 // A claim that ended without the job being done. What is not known is absent: of
 // a claim by another program sharing the board, when it began.
 type Attempt struct {
@@ -1632,7 +1702,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1714,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[14]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1727,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{14}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Attempt) GetOwner() string {
@@ -1714,7 +1784,7 @@ type Claim struct {
 
 func (x *Claim) Reset() {
 	*x = Claim{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1796,7 @@ func (x *Claim) String() string {
 func (*Claim) ProtoMessage() {}
 
 func (x *Claim) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[15]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1809,7 @@ func (x *Claim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Claim.ProtoReflect.Descriptor instead.
 func (*Claim) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{15}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Claim) GetUuid() string {
@@ -1826,7 +1896,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1908,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[16]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1921,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{16}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Error) GetCode() Code_Enum {
@@ -1900,7 +1970,7 @@ type NewOperation struct {
 
 func (x *NewOperation) Reset() {
 	*x = NewOperation{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +1982,7 @@ func (x *NewOperation) String() string {
 func (*NewOperation) ProtoMessage() {}
 
 func (x *NewOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[17]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +1995,7 @@ func (x *NewOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewOperation.ProtoReflect.Descriptor instead.
 func (*NewOperation) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{17}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *NewOperation) GetName() string {
@@ -1958,7 +2028,7 @@ type OnConflict struct {
 
 func (x *OnConflict) Reset() {
 	*x = OnConflict{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +2040,7 @@ func (x *OnConflict) String() string {
 func (*OnConflict) ProtoMessage() {}
 
 func (x *OnConflict) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[18]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +2053,7 @@ func (x *OnConflict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OnConflict.ProtoReflect.Descriptor instead.
 func (*OnConflict) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{18}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
 }
 
 // Unique is a key that one job of a board has at a time.
@@ -1998,7 +2068,7 @@ type Unique struct {
 
 func (x *Unique) Reset() {
 	*x = Unique{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2080,7 @@ func (x *Unique) String() string {
 func (*Unique) ProtoMessage() {}
 
 func (x *Unique) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[19]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2093,7 @@ func (x *Unique) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unique.ProtoReflect.Descriptor instead.
 func (*Unique) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{19}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Unique) GetKey() string {
@@ -2069,7 +2139,7 @@ type NewJob struct {
 
 func (x *NewJob) Reset() {
 	*x = NewJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2151,7 @@ func (x *NewJob) String() string {
 func (*NewJob) ProtoMessage() {}
 
 func (x *NewJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[20]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2164,7 @@ func (x *NewJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewJob.ProtoReflect.Descriptor instead.
 func (*NewJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{20}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NewJob) GetUuid() string {
@@ -2206,7 +2276,7 @@ type JobResult struct {
 
 func (x *JobResult) Reset() {
 	*x = JobResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2288,7 @@ func (x *JobResult) String() string {
 func (*JobResult) ProtoMessage() {}
 
 func (x *JobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[21]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2301,7 @@ func (x *JobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobResult.ProtoReflect.Descriptor instead.
 func (*JobResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{21}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *JobResult) GetJob() *Job {
@@ -2264,7 +2334,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2346,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[22]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2359,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{22}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Result) GetError() *Error {
@@ -2309,7 +2379,7 @@ type PostJobsRequest struct {
 
 func (x *PostJobsRequest) Reset() {
 	*x = PostJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2391,7 @@ func (x *PostJobsRequest) String() string {
 func (*PostJobsRequest) ProtoMessage() {}
 
 func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[23]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2404,7 @@ func (x *PostJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsRequest.ProtoReflect.Descriptor instead.
 func (*PostJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{23}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PostJobsRequest) GetBoard() string {
@@ -2360,7 +2430,7 @@ type PostJobsResponse struct {
 
 func (x *PostJobsResponse) Reset() {
 	*x = PostJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2442,7 @@ func (x *PostJobsResponse) String() string {
 func (*PostJobsResponse) ProtoMessage() {}
 
 func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[24]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2455,7 @@ func (x *PostJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PostJobsResponse.ProtoReflect.Descriptor instead.
 func (*PostJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{24}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PostJobsResponse) GetResults() []*JobResult {
@@ -2407,7 +2477,7 @@ type GetJobsRequest struct {
 
 func (x *GetJobsRequest) Reset() {
 	*x = GetJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2489,7 @@ func (x *GetJobsRequest) String() string {
 func (*GetJobsRequest) ProtoMessage() {}
 
 func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[25]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2502,7 @@ func (x *GetJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsRequest.ProtoReflect.Descriptor instead.
 func (*GetJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{25}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetJobsRequest) GetBoard() string {
@@ -2472,7 +2542,7 @@ type GetJobsResponse struct {
 
 func (x *GetJobsResponse) Reset() {
 	*x = GetJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2554,7 @@ func (x *GetJobsResponse) String() string {
 func (*GetJobsResponse) ProtoMessage() {}
 
 func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[26]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2567,7 @@ func (x *GetJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobsResponse.ProtoReflect.Descriptor instead.
 func (*GetJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{26}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetJobsResponse) GetResults() []*JobResult {
@@ -2522,7 +2592,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2604,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[27]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2617,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{27}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListJobsRequest) GetBoard() string {
@@ -2610,7 +2680,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2692,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[28]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2705,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{28}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListJobsResponse) GetJobs() []*Job {
@@ -2672,7 +2742,7 @@ type CorruptJob struct {
 
 func (x *CorruptJob) Reset() {
 	*x = CorruptJob{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2754,7 @@ func (x *CorruptJob) String() string {
 func (*CorruptJob) ProtoMessage() {}
 
 func (x *CorruptJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[29]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2767,7 @@ func (x *CorruptJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorruptJob.ProtoReflect.Descriptor instead.
 func (*CorruptJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{29}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CorruptJob) GetUuid() string {
@@ -2730,7 +2800,7 @@ type CountJobsRequest struct {
 
 func (x *CountJobsRequest) Reset() {
 	*x = CountJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2742,7 +2812,7 @@ func (x *CountJobsRequest) String() string {
 func (*CountJobsRequest) ProtoMessage() {}
 
 func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[30]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2755,7 +2825,7 @@ func (x *CountJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsRequest.ProtoReflect.Descriptor instead.
 func (*CountJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{30}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CountJobsRequest) GetBoard() string {
@@ -2782,7 +2852,7 @@ type CountJobsResponse struct {
 
 func (x *CountJobsResponse) Reset() {
 	*x = CountJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +2864,7 @@ func (x *CountJobsResponse) String() string {
 func (*CountJobsResponse) ProtoMessage() {}
 
 func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[31]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +2877,7 @@ func (x *CountJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountJobsResponse.ProtoReflect.Descriptor instead.
 func (*CountJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{31}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CountJobsResponse) GetReady() int64 {
@@ -2887,7 +2957,7 @@ type HistoryCounts struct {
 
 func (x *HistoryCounts) Reset() {
 	*x = HistoryCounts{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +2969,7 @@ func (x *HistoryCounts) String() string {
 func (*HistoryCounts) ProtoMessage() {}
 
 func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[32]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +2982,7 @@ func (x *HistoryCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryCounts.ProtoReflect.Descriptor instead.
 func (*HistoryCounts) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{32}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HistoryCounts) GetJobs() int64 {
@@ -2969,7 +3039,7 @@ type ClaimJobsRequest struct {
 
 func (x *ClaimJobsRequest) Reset() {
 	*x = ClaimJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3051,7 @@ func (x *ClaimJobsRequest) String() string {
 func (*ClaimJobsRequest) ProtoMessage() {}
 
 func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[33]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3064,7 @@ func (x *ClaimJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsRequest.ProtoReflect.Descriptor instead.
 func (*ClaimJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{33}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ClaimJobsRequest) GetBoard() string {
@@ -3084,7 +3154,7 @@ type ClaimFailure struct {
 
 func (x *ClaimFailure) Reset() {
 	*x = ClaimFailure{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3166,7 @@ func (x *ClaimFailure) String() string {
 func (*ClaimFailure) ProtoMessage() {}
 
 func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[34]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3179,7 @@ func (x *ClaimFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFailure.ProtoReflect.Descriptor instead.
 func (*ClaimFailure) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{34}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ClaimFailure) GetUuid() string {
@@ -3136,7 +3206,7 @@ type ClaimJobsResponse struct {
 
 func (x *ClaimJobsResponse) Reset() {
 	*x = ClaimJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3218,7 @@ func (x *ClaimJobsResponse) String() string {
 func (*ClaimJobsResponse) ProtoMessage() {}
 
 func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[35]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3231,7 @@ func (x *ClaimJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimJobsResponse.ProtoReflect.Descriptor instead.
 func (*ClaimJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{35}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ClaimJobsResponse) GetClaims() []*Claim {
@@ -3189,7 +3259,7 @@ type ExtendClaimsRequest struct {
 
 func (x *ExtendClaimsRequest) Reset() {
 	*x = ExtendClaimsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3271,7 @@ func (x *ExtendClaimsRequest) String() string {
 func (*ExtendClaimsRequest) ProtoMessage() {}
 
 func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[36]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3284,7 @@ func (x *ExtendClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsRequest.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{36}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExtendClaimsRequest) GetBoard() string {
@@ -3250,7 +3320,7 @@ type ExtendResult struct {
 
 func (x *ExtendResult) Reset() {
 	*x = ExtendResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3262,7 +3332,7 @@ func (x *ExtendResult) String() string {
 func (*ExtendResult) ProtoMessage() {}
 
 func (x *ExtendResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[37]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3275,7 +3345,7 @@ func (x *ExtendResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendResult.ProtoReflect.Descriptor instead.
 func (*ExtendResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{37}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExtendResult) GetLease() *durationpb.Duration {
@@ -3315,7 +3385,7 @@ type ExtendClaimsResponse struct {
 
 func (x *ExtendClaimsResponse) Reset() {
 	*x = ExtendClaimsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3397,7 @@ func (x *ExtendClaimsResponse) String() string {
 func (*ExtendClaimsResponse) ProtoMessage() {}
 
 func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[38]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3410,7 @@ func (x *ExtendClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendClaimsResponse.ProtoReflect.Descriptor instead.
 func (*ExtendClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{38}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExtendClaimsResponse) GetResults() []*ExtendResult {
@@ -3365,7 +3435,7 @@ type WorkEnding struct {
 
 func (x *WorkEnding) Reset() {
 	*x = WorkEnding{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3447,7 @@ func (x *WorkEnding) String() string {
 func (*WorkEnding) ProtoMessage() {}
 
 func (x *WorkEnding) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[39]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3460,7 @@ func (x *WorkEnding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkEnding.ProtoReflect.Descriptor instead.
 func (*WorkEnding) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WorkEnding) GetUuid() string {
@@ -3453,7 +3523,7 @@ type WorkExtension struct {
 
 func (x *WorkExtension) Reset() {
 	*x = WorkExtension{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3465,7 +3535,7 @@ func (x *WorkExtension) String() string {
 func (*WorkExtension) ProtoMessage() {}
 
 func (x *WorkExtension) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[40]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3478,7 +3548,7 @@ func (x *WorkExtension) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkExtension.ProtoReflect.Descriptor instead.
 func (*WorkExtension) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WorkExtension) GetUuid() string {
@@ -3523,7 +3593,7 @@ type WorkRequest struct {
 
 func (x *WorkRequest) Reset() {
 	*x = WorkRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +3605,7 @@ func (x *WorkRequest) String() string {
 func (*WorkRequest) ProtoMessage() {}
 
 func (x *WorkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[41]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +3618,7 @@ func (x *WorkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkRequest.ProtoReflect.Descriptor instead.
 func (*WorkRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WorkRequest) GetBoard() string {
@@ -3653,7 +3723,7 @@ type WorkEnded struct {
 
 func (x *WorkEnded) Reset() {
 	*x = WorkEnded{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3665,7 +3735,7 @@ func (x *WorkEnded) String() string {
 func (*WorkEnded) ProtoMessage() {}
 
 func (x *WorkEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[42]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3678,7 +3748,7 @@ func (x *WorkEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkEnded.ProtoReflect.Descriptor instead.
 func (*WorkEnded) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WorkEnded) GetUuid() string {
@@ -3716,7 +3786,7 @@ type WorkExtended struct {
 
 func (x *WorkExtended) Reset() {
 	*x = WorkExtended{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3798,7 @@ func (x *WorkExtended) String() string {
 func (*WorkExtended) ProtoMessage() {}
 
 func (x *WorkExtended) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[43]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3811,7 @@ func (x *WorkExtended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkExtended.ProtoReflect.Descriptor instead.
 func (*WorkExtended) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WorkExtended) GetUuid() string {
@@ -3798,7 +3868,7 @@ type WorkNotice struct {
 
 func (x *WorkNotice) Reset() {
 	*x = WorkNotice{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +3880,7 @@ func (x *WorkNotice) String() string {
 func (*WorkNotice) ProtoMessage() {}
 
 func (x *WorkNotice) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[44]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +3893,7 @@ func (x *WorkNotice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkNotice.ProtoReflect.Descriptor instead.
 func (*WorkNotice) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WorkNotice) GetUuid() string {
@@ -3868,7 +3938,7 @@ type WorkResponse struct {
 
 func (x *WorkResponse) Reset() {
 	*x = WorkResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3880,7 +3950,7 @@ func (x *WorkResponse) String() string {
 func (*WorkResponse) ProtoMessage() {}
 
 func (x *WorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[45]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3893,7 +3963,7 @@ func (x *WorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkResponse.ProtoReflect.Descriptor instead.
 func (*WorkResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WorkResponse) GetEnded() []*WorkEnded {
@@ -3949,7 +4019,7 @@ type ConsumeJobsRequest struct {
 
 func (x *ConsumeJobsRequest) Reset() {
 	*x = ConsumeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3961,7 +4031,7 @@ func (x *ConsumeJobsRequest) String() string {
 func (*ConsumeJobsRequest) ProtoMessage() {}
 
 func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[46]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3974,7 +4044,7 @@ func (x *ConsumeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsRequest.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ConsumeJobsRequest) GetBoard() string {
@@ -4007,7 +4077,7 @@ type ConsumeJobsResponse struct {
 
 func (x *ConsumeJobsResponse) Reset() {
 	*x = ConsumeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4089,7 @@ func (x *ConsumeJobsResponse) String() string {
 func (*ConsumeJobsResponse) ProtoMessage() {}
 
 func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[47]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4102,7 @@ func (x *ConsumeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumeJobsResponse.ProtoReflect.Descriptor instead.
 func (*ConsumeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ConsumeJobsResponse) GetResults() []*Result {
@@ -4055,7 +4125,7 @@ type AbandonJobsRequest struct {
 
 func (x *AbandonJobsRequest) Reset() {
 	*x = AbandonJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4067,7 +4137,7 @@ func (x *AbandonJobsRequest) String() string {
 func (*AbandonJobsRequest) ProtoMessage() {}
 
 func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[48]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4080,7 +4150,7 @@ func (x *AbandonJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsRequest.ProtoReflect.Descriptor instead.
 func (*AbandonJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AbandonJobsRequest) GetBoard() string {
@@ -4127,7 +4197,7 @@ type AbandonJobsResponse struct {
 
 func (x *AbandonJobsResponse) Reset() {
 	*x = AbandonJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +4209,7 @@ func (x *AbandonJobsResponse) String() string {
 func (*AbandonJobsResponse) ProtoMessage() {}
 
 func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[49]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +4222,7 @@ func (x *AbandonJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonJobsResponse.ProtoReflect.Descriptor instead.
 func (*AbandonJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AbandonJobsResponse) GetResults() []*Result {
@@ -4174,7 +4244,7 @@ type TrashJobsRequest struct {
 
 func (x *TrashJobsRequest) Reset() {
 	*x = TrashJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4256,7 @@ func (x *TrashJobsRequest) String() string {
 func (*TrashJobsRequest) ProtoMessage() {}
 
 func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[50]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4269,7 @@ func (x *TrashJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsRequest.ProtoReflect.Descriptor instead.
 func (*TrashJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *TrashJobsRequest) GetBoard() string {
@@ -4239,7 +4309,7 @@ type TrashJobsResponse struct {
 
 func (x *TrashJobsResponse) Reset() {
 	*x = TrashJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4321,7 @@ func (x *TrashJobsResponse) String() string {
 func (*TrashJobsResponse) ProtoMessage() {}
 
 func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[51]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4264,7 +4334,7 @@ func (x *TrashJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrashJobsResponse.ProtoReflect.Descriptor instead.
 func (*TrashJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TrashJobsResponse) GetResults() []*Result {
@@ -4284,7 +4354,7 @@ type RestoreJobsRequest struct {
 
 func (x *RestoreJobsRequest) Reset() {
 	*x = RestoreJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4296,7 +4366,7 @@ func (x *RestoreJobsRequest) String() string {
 func (*RestoreJobsRequest) ProtoMessage() {}
 
 func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[52]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4309,7 +4379,7 @@ func (x *RestoreJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsRequest.ProtoReflect.Descriptor instead.
 func (*RestoreJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RestoreJobsRequest) GetBoard() string {
@@ -4335,7 +4405,7 @@ type RestoreJobsResponse struct {
 
 func (x *RestoreJobsResponse) Reset() {
 	*x = RestoreJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4347,7 +4417,7 @@ func (x *RestoreJobsResponse) String() string {
 func (*RestoreJobsResponse) ProtoMessage() {}
 
 func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[53]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4360,7 +4430,7 @@ func (x *RestoreJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreJobsResponse.ProtoReflect.Descriptor instead.
 func (*RestoreJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RestoreJobsResponse) GetResults() []*Result {
@@ -4380,7 +4450,7 @@ type PurgeJobsRequest struct {
 
 func (x *PurgeJobsRequest) Reset() {
 	*x = PurgeJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4392,7 +4462,7 @@ func (x *PurgeJobsRequest) String() string {
 func (*PurgeJobsRequest) ProtoMessage() {}
 
 func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[54]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4405,7 +4475,7 @@ func (x *PurgeJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsRequest.ProtoReflect.Descriptor instead.
 func (*PurgeJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PurgeJobsRequest) GetBoard() string {
@@ -4431,7 +4501,7 @@ type PurgeJobsResponse struct {
 
 func (x *PurgeJobsResponse) Reset() {
 	*x = PurgeJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4443,7 +4513,7 @@ func (x *PurgeJobsResponse) String() string {
 func (*PurgeJobsResponse) ProtoMessage() {}
 
 func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[55]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4456,7 +4526,7 @@ func (x *PurgeJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeJobsResponse.ProtoReflect.Descriptor instead.
 func (*PurgeJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PurgeJobsResponse) GetResults() []*Result {
@@ -4478,7 +4548,7 @@ type ReleaseJobsRequest struct {
 
 func (x *ReleaseJobsRequest) Reset() {
 	*x = ReleaseJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4560,7 @@ func (x *ReleaseJobsRequest) String() string {
 func (*ReleaseJobsRequest) ProtoMessage() {}
 
 func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[56]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4573,7 @@ func (x *ReleaseJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReleaseJobsRequest) GetBoard() string {
@@ -4543,7 +4613,7 @@ type ReleaseJobsResponse struct {
 
 func (x *ReleaseJobsResponse) Reset() {
 	*x = ReleaseJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4555,7 +4625,7 @@ func (x *ReleaseJobsResponse) String() string {
 func (*ReleaseJobsResponse) ProtoMessage() {}
 
 func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[57]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4568,10 +4638,106 @@ func (x *ReleaseJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseJobsResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReleaseJobsResponse) GetResults() []*Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+type PostAsItWasRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Jobs          []*Job                 `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // as GetJobs gave them, with asItWas; where other fields are given, too, they have to say the same
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PostAsItWasRequest) Reset() {
+	*x = PostAsItWasRequest{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PostAsItWasRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PostAsItWasRequest) ProtoMessage() {}
+
+func (x *PostAsItWasRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PostAsItWasRequest.ProtoReflect.Descriptor instead.
+func (*PostAsItWasRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *PostAsItWasRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PostAsItWasRequest) GetJobs() []*Job {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+type PostAsItWasResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*JobResult           `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PostAsItWasResponse) Reset() {
+	*x = PostAsItWasResponse{}
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PostAsItWasResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PostAsItWasResponse) ProtoMessage() {}
+
+func (x *PostAsItWasResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PostAsItWasResponse.ProtoReflect.Descriptor instead.
+func (*PostAsItWasResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *PostAsItWasResponse) GetResults() []*JobResult {
 	if x != nil {
 		return x.Results
 	}
@@ -4592,7 +4758,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4604,7 +4770,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[58]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4617,7 +4783,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Event) GetType() EventType_Enum {
@@ -4673,7 +4839,7 @@ type WatchBoardRequest struct {
 
 func (x *WatchBoardRequest) Reset() {
 	*x = WatchBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +4851,7 @@ func (x *WatchBoardRequest) String() string {
 func (*WatchBoardRequest) ProtoMessage() {}
 
 func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[59]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +4864,7 @@ func (x *WatchBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBoardRequest.ProtoReflect.Descriptor instead.
 func (*WatchBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *WatchBoardRequest) GetBoard() string {
@@ -4734,7 +4900,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4746,7 +4912,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[60]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4759,7 +4925,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListEventsRequest) GetBoard() string {
@@ -4800,7 +4966,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4812,7 +4978,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[61]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4825,7 +4991,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -4854,7 +5020,7 @@ type ExplainJobRequest struct {
 
 func (x *ExplainJobRequest) Reset() {
 	*x = ExplainJobRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4866,7 +5032,7 @@ func (x *ExplainJobRequest) String() string {
 func (*ExplainJobRequest) ProtoMessage() {}
 
 func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[62]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4879,7 +5045,7 @@ func (x *ExplainJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobRequest.ProtoReflect.Descriptor instead.
 func (*ExplainJobRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ExplainJobRequest) GetBoard() string {
@@ -4924,7 +5090,7 @@ type ExplainJobResponse struct {
 
 func (x *ExplainJobResponse) Reset() {
 	*x = ExplainJobResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4936,7 +5102,7 @@ func (x *ExplainJobResponse) String() string {
 func (*ExplainJobResponse) ProtoMessage() {}
 
 func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[63]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4949,7 +5115,7 @@ func (x *ExplainJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobResponse.ProtoReflect.Descriptor instead.
 func (*ExplainJobResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ExplainJobResponse) GetState() State_Enum {
@@ -5006,7 +5172,7 @@ type StartOperationRequest struct {
 
 func (x *StartOperationRequest) Reset() {
 	*x = StartOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5018,7 +5184,7 @@ func (x *StartOperationRequest) String() string {
 func (*StartOperationRequest) ProtoMessage() {}
 
 func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[64]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5031,7 +5197,7 @@ func (x *StartOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationRequest.ProtoReflect.Descriptor instead.
 func (*StartOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *StartOperationRequest) GetBoard() string {
@@ -5073,7 +5239,7 @@ type StartOperationResponse struct {
 
 func (x *StartOperationResponse) Reset() {
 	*x = StartOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5251,7 @@ func (x *StartOperationResponse) String() string {
 func (*StartOperationResponse) ProtoMessage() {}
 
 func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[65]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5264,7 @@ func (x *StartOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOperationResponse.ProtoReflect.Descriptor instead.
 func (*StartOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *StartOperationResponse) GetStatus() OperationStatus_Enum {
@@ -5135,7 +5301,7 @@ type FinishOperationRequest struct {
 
 func (x *FinishOperationRequest) Reset() {
 	*x = FinishOperationRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5313,7 @@ func (x *FinishOperationRequest) String() string {
 func (*FinishOperationRequest) ProtoMessage() {}
 
 func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[66]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5326,7 @@ func (x *FinishOperationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationRequest.ProtoReflect.Descriptor instead.
 func (*FinishOperationRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *FinishOperationRequest) GetBoard() string {
@@ -5209,7 +5375,7 @@ type FinishOperationResponse struct {
 
 func (x *FinishOperationResponse) Reset() {
 	*x = FinishOperationResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5221,7 +5387,7 @@ func (x *FinishOperationResponse) String() string {
 func (*FinishOperationResponse) ProtoMessage() {}
 
 func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[67]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5234,7 +5400,7 @@ func (x *FinishOperationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishOperationResponse.ProtoReflect.Descriptor instead.
 func (*FinishOperationResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *FinishOperationResponse) GetStatus() OperationStatus_Enum {
@@ -5271,7 +5437,7 @@ type MarkOperationsRequest struct {
 
 func (x *MarkOperationsRequest) Reset() {
 	*x = MarkOperationsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5283,7 +5449,7 @@ func (x *MarkOperationsRequest) String() string {
 func (*MarkOperationsRequest) ProtoMessage() {}
 
 func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[68]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5296,7 +5462,7 @@ func (x *MarkOperationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkOperationsRequest.ProtoReflect.Descriptor instead.
 func (*MarkOperationsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *MarkOperationsRequest) GetBoard() string {
@@ -5338,7 +5504,7 @@ type MarkOperationsResponse struct {
 
 func (x *MarkOperationsResponse) Reset() {
 	*x = MarkOperationsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +5516,7 @@ func (x *MarkOperationsResponse) String() string {
 func (*MarkOperationsResponse) ProtoMessage() {}
 
 func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[69]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +5529,7 @@ func (x *MarkOperationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MarkOperationsResponse.ProtoReflect.Descriptor instead.
 func (*MarkOperationsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *MarkOperationsResponse) GetMarked() int32 {
@@ -5400,7 +5566,7 @@ type LogEntry struct {
 
 func (x *LogEntry) Reset() {
 	*x = LogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5412,7 +5578,7 @@ func (x *LogEntry) String() string {
 func (*LogEntry) ProtoMessage() {}
 
 func (x *LogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[70]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5425,7 +5591,7 @@ func (x *LogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogEntry.ProtoReflect.Descriptor instead.
 func (*LogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *LogEntry) GetSerial() int64 {
@@ -5473,7 +5639,7 @@ type NewLogEntry struct {
 
 func (x *NewLogEntry) Reset() {
 	*x = NewLogEntry{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5485,7 +5651,7 @@ func (x *NewLogEntry) String() string {
 func (*NewLogEntry) ProtoMessage() {}
 
 func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[71]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5498,7 +5664,7 @@ func (x *NewLogEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewLogEntry.ProtoReflect.Descriptor instead.
 func (*NewLogEntry) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *NewLogEntry) GetType() string {
@@ -5528,7 +5694,7 @@ type AppendLogRequest struct {
 
 func (x *AppendLogRequest) Reset() {
 	*x = AppendLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5540,7 +5706,7 @@ func (x *AppendLogRequest) String() string {
 func (*AppendLogRequest) ProtoMessage() {}
 
 func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[72]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5553,7 +5719,7 @@ func (x *AppendLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogRequest.ProtoReflect.Descriptor instead.
 func (*AppendLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AppendLogRequest) GetBoard() string {
@@ -5601,7 +5767,7 @@ type AppendLogResponse struct {
 
 func (x *AppendLogResponse) Reset() {
 	*x = AppendLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5613,7 +5779,7 @@ func (x *AppendLogResponse) String() string {
 func (*AppendLogResponse) ProtoMessage() {}
 
 func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[73]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5626,7 +5792,7 @@ func (x *AppendLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppendLogResponse.ProtoReflect.Descriptor instead.
 func (*AppendLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AppendLogResponse) GetLastSerial() int64 {
@@ -5655,7 +5821,7 @@ type GetLogRequest struct {
 
 func (x *GetLogRequest) Reset() {
 	*x = GetLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5667,7 +5833,7 @@ func (x *GetLogRequest) String() string {
 func (*GetLogRequest) ProtoMessage() {}
 
 func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[74]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5680,7 +5846,7 @@ func (x *GetLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLogRequest.ProtoReflect.Descriptor instead.
 func (*GetLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GetLogRequest) GetBoard() string {
@@ -5724,7 +5890,7 @@ type ReadLogRequest struct {
 
 func (x *ReadLogRequest) Reset() {
 	*x = ReadLogRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5736,7 +5902,7 @@ func (x *ReadLogRequest) String() string {
 func (*ReadLogRequest) ProtoMessage() {}
 
 func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[75]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5749,7 +5915,7 @@ func (x *ReadLogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogRequest.ProtoReflect.Descriptor instead.
 func (*ReadLogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReadLogRequest) GetBoard() string {
@@ -5798,7 +5964,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5810,7 +5976,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[76]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5823,7 +5989,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReadLogResponse) GetEntries() []*LogEntry {
@@ -5858,7 +6024,7 @@ type CancelJobsRequest struct {
 
 func (x *CancelJobsRequest) Reset() {
 	*x = CancelJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5870,7 +6036,7 @@ func (x *CancelJobsRequest) String() string {
 func (*CancelJobsRequest) ProtoMessage() {}
 
 func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[77]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5883,7 +6049,7 @@ func (x *CancelJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CancelJobsRequest) GetBoard() string {
@@ -5918,7 +6084,7 @@ type CancelResult struct {
 
 func (x *CancelResult) Reset() {
 	*x = CancelResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5930,7 +6096,7 @@ func (x *CancelResult) String() string {
 func (*CancelResult) ProtoMessage() {}
 
 func (x *CancelResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[78]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5943,7 +6109,7 @@ func (x *CancelResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResult.ProtoReflect.Descriptor instead.
 func (*CancelResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CancelResult) GetCanceled() bool {
@@ -5976,7 +6142,7 @@ type CancelJobsResponse struct {
 
 func (x *CancelJobsResponse) Reset() {
 	*x = CancelJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5988,7 +6154,7 @@ func (x *CancelJobsResponse) String() string {
 func (*CancelJobsResponse) ProtoMessage() {}
 
 func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[79]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6001,7 +6167,7 @@ func (x *CancelJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobsResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CancelJobsResponse) GetResults() []*CancelResult {
@@ -6023,7 +6189,7 @@ type ChangePriorityRequest struct {
 
 func (x *ChangePriorityRequest) Reset() {
 	*x = ChangePriorityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6035,7 +6201,7 @@ func (x *ChangePriorityRequest) String() string {
 func (*ChangePriorityRequest) ProtoMessage() {}
 
 func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[80]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6048,7 +6214,7 @@ func (x *ChangePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ChangePriorityRequest) GetBoard() string {
@@ -6090,7 +6256,7 @@ type PriorityResult struct {
 
 func (x *PriorityResult) Reset() {
 	*x = PriorityResult{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6102,7 +6268,7 @@ func (x *PriorityResult) String() string {
 func (*PriorityResult) ProtoMessage() {}
 
 func (x *PriorityResult) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[81]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6115,7 +6281,7 @@ func (x *PriorityResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityResult.ProtoReflect.Descriptor instead.
 func (*PriorityResult) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PriorityResult) GetChanged() bool {
@@ -6148,7 +6314,7 @@ type ChangePriorityResponse struct {
 
 func (x *ChangePriorityResponse) Reset() {
 	*x = ChangePriorityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6160,7 +6326,7 @@ func (x *ChangePriorityResponse) String() string {
 func (*ChangePriorityResponse) ProtoMessage() {}
 
 func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[82]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6173,7 +6339,7 @@ func (x *ChangePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ChangePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ChangePriorityResponse) GetResults() []*PriorityResult {
@@ -6193,7 +6359,7 @@ type ArchiveJobsRequest struct {
 
 func (x *ArchiveJobsRequest) Reset() {
 	*x = ArchiveJobsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6205,7 +6371,7 @@ func (x *ArchiveJobsRequest) String() string {
 func (*ArchiveJobsRequest) ProtoMessage() {}
 
 func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[83]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6218,7 +6384,7 @@ func (x *ArchiveJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ArchiveJobsRequest) GetBoard() string {
@@ -6244,7 +6410,7 @@ type ArchiveJobsResponse struct {
 
 func (x *ArchiveJobsResponse) Reset() {
 	*x = ArchiveJobsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6256,7 +6422,7 @@ func (x *ArchiveJobsResponse) String() string {
 func (*ArchiveJobsResponse) ProtoMessage() {}
 
 func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[84]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6269,7 +6435,7 @@ func (x *ArchiveJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ArchiveJobsResponse) GetResults() []*Result {
@@ -6291,7 +6457,7 @@ type BookRecord struct {
 
 func (x *BookRecord) Reset() {
 	*x = BookRecord{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6303,7 +6469,7 @@ func (x *BookRecord) String() string {
 func (*BookRecord) ProtoMessage() {}
 
 func (x *BookRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[85]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6316,7 +6482,7 @@ func (x *BookRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BookRecord.ProtoReflect.Descriptor instead.
 func (*BookRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BookRecord) GetUuid() string {
@@ -6351,7 +6517,7 @@ type PutBookRequest struct {
 
 func (x *PutBookRequest) Reset() {
 	*x = PutBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6363,7 +6529,7 @@ func (x *PutBookRequest) String() string {
 func (*PutBookRequest) ProtoMessage() {}
 
 func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[86]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6376,7 +6542,7 @@ func (x *PutBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookRequest.ProtoReflect.Descriptor instead.
 func (*PutBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PutBookRequest) GetBoard() string {
@@ -6409,7 +6575,7 @@ type PutBookResponse struct {
 
 func (x *PutBookResponse) Reset() {
 	*x = PutBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6421,7 +6587,7 @@ func (x *PutBookResponse) String() string {
 func (*PutBookResponse) ProtoMessage() {}
 
 func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[87]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6434,7 +6600,7 @@ func (x *PutBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBookResponse.ProtoReflect.Descriptor instead.
 func (*PutBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *PutBookResponse) GetVersion() int64 {
@@ -6454,7 +6620,7 @@ type GetBookRequest struct {
 
 func (x *GetBookRequest) Reset() {
 	*x = GetBookRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6466,7 +6632,7 @@ func (x *GetBookRequest) String() string {
 func (*GetBookRequest) ProtoMessage() {}
 
 func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[88]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6479,7 +6645,7 @@ func (x *GetBookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookRequest.ProtoReflect.Descriptor instead.
 func (*GetBookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetBookRequest) GetBoard() string {
@@ -6507,7 +6673,7 @@ type GetBookResponse struct {
 
 func (x *GetBookResponse) Reset() {
 	*x = GetBookResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6519,7 +6685,7 @@ func (x *GetBookResponse) String() string {
 func (*GetBookResponse) ProtoMessage() {}
 
 func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[89]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6532,7 +6698,7 @@ func (x *GetBookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBookResponse.ProtoReflect.Descriptor instead.
 func (*GetBookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetBookResponse) GetBook() *BookRecord {
@@ -6565,7 +6731,7 @@ type Overlap struct {
 
 func (x *Overlap) Reset() {
 	*x = Overlap{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6577,7 +6743,7 @@ func (x *Overlap) String() string {
 func (*Overlap) ProtoMessage() {}
 
 func (x *Overlap) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[90]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6590,7 +6756,7 @@ func (x *Overlap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Overlap.ProtoReflect.Descriptor instead.
 func (*Overlap) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
 }
 
 // Schedule posts a job again and again.
@@ -6616,7 +6782,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6628,7 +6794,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[91]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6641,7 +6807,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Schedule) GetName() string {
@@ -6753,7 +6919,7 @@ type PutScheduleRequest struct {
 
 func (x *PutScheduleRequest) Reset() {
 	*x = PutScheduleRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6765,7 +6931,7 @@ func (x *PutScheduleRequest) String() string {
 func (*PutScheduleRequest) ProtoMessage() {}
 
 func (x *PutScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[92]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6778,7 +6944,7 @@ func (x *PutScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PutScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *PutScheduleRequest) GetBoard() string {
@@ -6811,7 +6977,7 @@ type PutScheduleResponse struct {
 
 func (x *PutScheduleResponse) Reset() {
 	*x = PutScheduleResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6823,7 +6989,7 @@ func (x *PutScheduleResponse) String() string {
 func (*PutScheduleResponse) ProtoMessage() {}
 
 func (x *PutScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[93]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6836,7 +7002,7 @@ func (x *PutScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PutScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *PutScheduleResponse) GetSchedule() *Schedule {
@@ -6857,7 +7023,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6869,7 +7035,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[94]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6882,7 +7048,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ListSchedulesRequest) GetBoard() string {
@@ -6916,7 +7082,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6928,7 +7094,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[95]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6941,7 +7107,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{95}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -6968,7 +7134,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6980,7 +7146,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[96]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6993,7 +7159,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{96}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *GetScheduleRequest) GetBoard() string {
@@ -7019,7 +7185,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7031,7 +7197,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[97]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7044,7 +7210,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{97}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -7064,7 +7230,7 @@ type DeleteScheduleRequest struct {
 
 func (x *DeleteScheduleRequest) Reset() {
 	*x = DeleteScheduleRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7076,7 +7242,7 @@ func (x *DeleteScheduleRequest) String() string {
 func (*DeleteScheduleRequest) ProtoMessage() {}
 
 func (x *DeleteScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[98]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7089,7 +7255,7 @@ func (x *DeleteScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteScheduleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{98}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *DeleteScheduleRequest) GetBoard() string {
@@ -7114,7 +7280,7 @@ type DeleteScheduleResponse struct {
 
 func (x *DeleteScheduleResponse) Reset() {
 	*x = DeleteScheduleResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7126,7 +7292,7 @@ func (x *DeleteScheduleResponse) String() string {
 func (*DeleteScheduleResponse) ProtoMessage() {}
 
 func (x *DeleteScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[99]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7139,7 +7305,7 @@ func (x *DeleteScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteScheduleResponse.ProtoReflect.Descriptor instead.
 func (*DeleteScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{99}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
 }
 
 type PauseScheduleRequest struct {
@@ -7152,7 +7318,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7164,7 +7330,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[100]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7177,7 +7343,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{100}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *PauseScheduleRequest) GetBoard() string {
@@ -7203,7 +7369,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7215,7 +7381,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[101]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7228,7 +7394,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{101}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *PauseScheduleResponse) GetSchedule() *Schedule {
@@ -7248,7 +7414,7 @@ type ResumeScheduleRequest struct {
 
 func (x *ResumeScheduleRequest) Reset() {
 	*x = ResumeScheduleRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7260,7 +7426,7 @@ func (x *ResumeScheduleRequest) String() string {
 func (*ResumeScheduleRequest) ProtoMessage() {}
 
 func (x *ResumeScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[102]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7273,7 +7439,7 @@ func (x *ResumeScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeScheduleRequest.ProtoReflect.Descriptor instead.
 func (*ResumeScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{102}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ResumeScheduleRequest) GetBoard() string {
@@ -7299,7 +7465,7 @@ type ResumeScheduleResponse struct {
 
 func (x *ResumeScheduleResponse) Reset() {
 	*x = ResumeScheduleResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7311,7 +7477,7 @@ func (x *ResumeScheduleResponse) String() string {
 func (*ResumeScheduleResponse) ProtoMessage() {}
 
 func (x *ResumeScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[103]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7324,7 +7490,7 @@ func (x *ResumeScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeScheduleResponse.ProtoReflect.Descriptor instead.
 func (*ResumeScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{103}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ResumeScheduleResponse) GetSchedule() *Schedule {
@@ -7345,7 +7511,7 @@ type TriggerScheduleRequest struct {
 
 func (x *TriggerScheduleRequest) Reset() {
 	*x = TriggerScheduleRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7357,7 +7523,7 @@ func (x *TriggerScheduleRequest) String() string {
 func (*TriggerScheduleRequest) ProtoMessage() {}
 
 func (x *TriggerScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[104]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7370,7 +7536,7 @@ func (x *TriggerScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerScheduleRequest.ProtoReflect.Descriptor instead.
 func (*TriggerScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{104}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *TriggerScheduleRequest) GetBoard() string {
@@ -7403,7 +7569,7 @@ type TriggerScheduleResponse struct {
 
 func (x *TriggerScheduleResponse) Reset() {
 	*x = TriggerScheduleResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7415,7 +7581,7 @@ func (x *TriggerScheduleResponse) String() string {
 func (*TriggerScheduleResponse) ProtoMessage() {}
 
 func (x *TriggerScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[105]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7428,7 +7594,7 @@ func (x *TriggerScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TriggerScheduleResponse.ProtoReflect.Descriptor instead.
 func (*TriggerScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{105}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *TriggerScheduleResponse) GetJob() *Job {
@@ -7462,7 +7628,7 @@ type Batch struct {
 
 func (x *Batch) Reset() {
 	*x = Batch{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7474,7 +7640,7 @@ func (x *Batch) String() string {
 func (*Batch) ProtoMessage() {}
 
 func (x *Batch) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[106]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7487,7 +7653,7 @@ func (x *Batch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Batch.ProtoReflect.Descriptor instead.
 func (*Batch) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{106}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Batch) GetName() string {
@@ -7600,7 +7766,7 @@ type PutBatchRequest struct {
 
 func (x *PutBatchRequest) Reset() {
 	*x = PutBatchRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7612,7 +7778,7 @@ func (x *PutBatchRequest) String() string {
 func (*PutBatchRequest) ProtoMessage() {}
 
 func (x *PutBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[107]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7625,7 +7791,7 @@ func (x *PutBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBatchRequest.ProtoReflect.Descriptor instead.
 func (*PutBatchRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{107}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *PutBatchRequest) GetBoard() string {
@@ -7665,7 +7831,7 @@ type PutBatchResponse struct {
 
 func (x *PutBatchResponse) Reset() {
 	*x = PutBatchResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7677,7 +7843,7 @@ func (x *PutBatchResponse) String() string {
 func (*PutBatchResponse) ProtoMessage() {}
 
 func (x *PutBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[108]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7690,7 +7856,7 @@ func (x *PutBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutBatchResponse.ProtoReflect.Descriptor instead.
 func (*PutBatchResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{108}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *PutBatchResponse) GetBatch() *Batch {
@@ -7711,7 +7877,7 @@ type GetBatchRequest struct {
 
 func (x *GetBatchRequest) Reset() {
 	*x = GetBatchRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7723,7 +7889,7 @@ func (x *GetBatchRequest) String() string {
 func (*GetBatchRequest) ProtoMessage() {}
 
 func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[109]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7736,7 +7902,7 @@ func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchRequest.ProtoReflect.Descriptor instead.
 func (*GetBatchRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{109}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *GetBatchRequest) GetBoard() string {
@@ -7769,7 +7935,7 @@ type GetBatchResponse struct {
 
 func (x *GetBatchResponse) Reset() {
 	*x = GetBatchResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7781,7 +7947,7 @@ func (x *GetBatchResponse) String() string {
 func (*GetBatchResponse) ProtoMessage() {}
 
 func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[110]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7794,7 +7960,7 @@ func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchResponse.ProtoReflect.Descriptor instead.
 func (*GetBatchResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{110}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *GetBatchResponse) GetBatch() *Batch {
@@ -7814,7 +7980,7 @@ type CloseBatchRequest struct {
 
 func (x *CloseBatchRequest) Reset() {
 	*x = CloseBatchRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7826,7 +7992,7 @@ func (x *CloseBatchRequest) String() string {
 func (*CloseBatchRequest) ProtoMessage() {}
 
 func (x *CloseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[111]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7839,7 +8005,7 @@ func (x *CloseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseBatchRequest.ProtoReflect.Descriptor instead.
 func (*CloseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{111}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *CloseBatchRequest) GetBoard() string {
@@ -7865,7 +8031,7 @@ type CloseBatchResponse struct {
 
 func (x *CloseBatchResponse) Reset() {
 	*x = CloseBatchResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7877,7 +8043,7 @@ func (x *CloseBatchResponse) String() string {
 func (*CloseBatchResponse) ProtoMessage() {}
 
 func (x *CloseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[112]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7890,7 +8056,7 @@ func (x *CloseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseBatchResponse.ProtoReflect.Descriptor instead.
 func (*CloseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{112}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *CloseBatchResponse) GetBatch() *Batch {
@@ -7912,7 +8078,7 @@ type ListBatchesRequest struct {
 
 func (x *ListBatchesRequest) Reset() {
 	*x = ListBatchesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7924,7 +8090,7 @@ func (x *ListBatchesRequest) String() string {
 func (*ListBatchesRequest) ProtoMessage() {}
 
 func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[113]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7937,7 +8103,7 @@ func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{113}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ListBatchesRequest) GetBoard() string {
@@ -7978,7 +8144,7 @@ type ListBatchesResponse struct {
 
 func (x *ListBatchesResponse) Reset() {
 	*x = ListBatchesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7990,7 +8156,7 @@ func (x *ListBatchesResponse) String() string {
 func (*ListBatchesResponse) ProtoMessage() {}
 
 func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[114]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8003,7 +8169,7 @@ func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{114}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ListBatchesResponse) GetBatches() []*Batch {
@@ -8033,7 +8199,7 @@ type Entity struct {
 
 func (x *Entity) Reset() {
 	*x = Entity{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8045,7 +8211,7 @@ func (x *Entity) String() string {
 func (*Entity) ProtoMessage() {}
 
 func (x *Entity) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[115]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8058,7 +8224,7 @@ func (x *Entity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entity.ProtoReflect.Descriptor instead.
 func (*Entity) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{115}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Entity) GetKind() string {
@@ -8107,7 +8273,7 @@ type RegisterEntityRequest struct {
 
 func (x *RegisterEntityRequest) Reset() {
 	*x = RegisterEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8119,7 +8285,7 @@ func (x *RegisterEntityRequest) String() string {
 func (*RegisterEntityRequest) ProtoMessage() {}
 
 func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[116]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8132,7 +8298,7 @@ func (x *RegisterEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityRequest.ProtoReflect.Descriptor instead.
 func (*RegisterEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{116}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *RegisterEntityRequest) GetBoard() string {
@@ -8165,7 +8331,7 @@ type RegisterEntityResponse struct {
 
 func (x *RegisterEntityResponse) Reset() {
 	*x = RegisterEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8177,7 +8343,7 @@ func (x *RegisterEntityResponse) String() string {
 func (*RegisterEntityResponse) ProtoMessage() {}
 
 func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[117]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8190,7 +8356,7 @@ func (x *RegisterEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterEntityResponse.ProtoReflect.Descriptor instead.
 func (*RegisterEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{117}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *RegisterEntityResponse) GetEntity() *Entity {
@@ -8212,7 +8378,7 @@ type RemoveEntityRequest struct {
 
 func (x *RemoveEntityRequest) Reset() {
 	*x = RemoveEntityRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8224,7 +8390,7 @@ func (x *RemoveEntityRequest) String() string {
 func (*RemoveEntityRequest) ProtoMessage() {}
 
 func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[118]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8237,7 +8403,7 @@ func (x *RemoveEntityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityRequest.ProtoReflect.Descriptor instead.
 func (*RemoveEntityRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{118}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *RemoveEntityRequest) GetBoard() string {
@@ -8269,7 +8435,7 @@ type RemoveEntityResponse struct {
 
 func (x *RemoveEntityResponse) Reset() {
 	*x = RemoveEntityResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8281,7 +8447,7 @@ func (x *RemoveEntityResponse) String() string {
 func (*RemoveEntityResponse) ProtoMessage() {}
 
 func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[119]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8294,7 +8460,7 @@ func (x *RemoveEntityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveEntityResponse.ProtoReflect.Descriptor instead.
 func (*RemoveEntityResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{119}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
 }
 
 type ListEntitiesRequest struct {
@@ -8306,7 +8472,7 @@ type ListEntitiesRequest struct {
 
 func (x *ListEntitiesRequest) Reset() {
 	*x = ListEntitiesRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8318,7 +8484,7 @@ func (x *ListEntitiesRequest) String() string {
 func (*ListEntitiesRequest) ProtoMessage() {}
 
 func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[120]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8331,7 +8497,7 @@ func (x *ListEntitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListEntitiesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{120}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ListEntitiesRequest) GetBoard() string {
@@ -8350,7 +8516,7 @@ type ListEntitiesResponse struct {
 
 func (x *ListEntitiesResponse) Reset() {
 	*x = ListEntitiesResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8362,7 +8528,7 @@ func (x *ListEntitiesResponse) String() string {
 func (*ListEntitiesResponse) ProtoMessage() {}
 
 func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[121]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8375,7 +8541,7 @@ func (x *ListEntitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEntitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListEntitiesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{121}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ListEntitiesResponse) GetEntities() []*Entity {
@@ -8399,7 +8565,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8411,7 +8577,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[122]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8424,7 +8590,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{122}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *PolicyRule) GetPolicy() string {
@@ -8498,7 +8664,7 @@ type Board struct {
 
 func (x *Board) Reset() {
 	*x = Board{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8510,7 +8676,7 @@ func (x *Board) String() string {
 func (*Board) ProtoMessage() {}
 
 func (x *Board) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[123]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8523,7 +8689,7 @@ func (x *Board) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Board.ProtoReflect.Descriptor instead.
 func (*Board) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{123}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *Board) GetName() string {
@@ -8730,7 +8896,7 @@ type ListBoardsRequest struct {
 
 func (x *ListBoardsRequest) Reset() {
 	*x = ListBoardsRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8742,7 +8908,7 @@ func (x *ListBoardsRequest) String() string {
 func (*ListBoardsRequest) ProtoMessage() {}
 
 func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[124]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8755,7 +8921,7 @@ func (x *ListBoardsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsRequest.ProtoReflect.Descriptor instead.
 func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{124}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{127}
 }
 
 type ListBoardsResponse struct {
@@ -8767,7 +8933,7 @@ type ListBoardsResponse struct {
 
 func (x *ListBoardsResponse) Reset() {
 	*x = ListBoardsResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8779,7 +8945,7 @@ func (x *ListBoardsResponse) String() string {
 func (*ListBoardsResponse) ProtoMessage() {}
 
 func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[125]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8792,7 +8958,7 @@ func (x *ListBoardsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBoardsResponse.ProtoReflect.Descriptor instead.
 func (*ListBoardsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{125}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ListBoardsResponse) GetBoards() []*Board {
@@ -8811,7 +8977,7 @@ type GetBoardRequest struct {
 
 func (x *GetBoardRequest) Reset() {
 	*x = GetBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8823,7 +8989,7 @@ func (x *GetBoardRequest) String() string {
 func (*GetBoardRequest) ProtoMessage() {}
 
 func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[126]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8836,7 +9002,7 @@ func (x *GetBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardRequest.ProtoReflect.Descriptor instead.
 func (*GetBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{126}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *GetBoardRequest) GetBoard() string {
@@ -8855,7 +9021,7 @@ type GetBoardResponse struct {
 
 func (x *GetBoardResponse) Reset() {
 	*x = GetBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8867,7 +9033,7 @@ func (x *GetBoardResponse) String() string {
 func (*GetBoardResponse) ProtoMessage() {}
 
 func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[127]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8880,7 +9046,7 @@ func (x *GetBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBoardResponse.ProtoReflect.Descriptor instead.
 func (*GetBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{127}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *GetBoardResponse) GetBoard() *Board {
@@ -8900,7 +9066,7 @@ type AcknowledgeLossRequest struct {
 
 func (x *AcknowledgeLossRequest) Reset() {
 	*x = AcknowledgeLossRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8912,7 +9078,7 @@ func (x *AcknowledgeLossRequest) String() string {
 func (*AcknowledgeLossRequest) ProtoMessage() {}
 
 func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[128]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8925,7 +9091,7 @@ func (x *AcknowledgeLossRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{128}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *AcknowledgeLossRequest) GetBoard() string {
@@ -8951,7 +9117,7 @@ type AcknowledgeLossResponse struct {
 
 func (x *AcknowledgeLossResponse) Reset() {
 	*x = AcknowledgeLossResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8963,7 +9129,7 @@ func (x *AcknowledgeLossResponse) String() string {
 func (*AcknowledgeLossResponse) ProtoMessage() {}
 
 func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[129]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8976,7 +9142,7 @@ func (x *AcknowledgeLossResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeLossResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeLossResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{129}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *AcknowledgeLossResponse) GetBoard() *Board {
@@ -8996,7 +9162,7 @@ type PauseBoardRequest struct {
 
 func (x *PauseBoardRequest) Reset() {
 	*x = PauseBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9008,7 +9174,7 @@ func (x *PauseBoardRequest) String() string {
 func (*PauseBoardRequest) ProtoMessage() {}
 
 func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[130]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9021,7 +9187,7 @@ func (x *PauseBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardRequest.ProtoReflect.Descriptor instead.
 func (*PauseBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{130}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *PauseBoardRequest) GetBoard() string {
@@ -9047,7 +9213,7 @@ type PauseBoardResponse struct {
 
 func (x *PauseBoardResponse) Reset() {
 	*x = PauseBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9059,7 +9225,7 @@ func (x *PauseBoardResponse) String() string {
 func (*PauseBoardResponse) ProtoMessage() {}
 
 func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[131]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9072,7 +9238,7 @@ func (x *PauseBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBoardResponse.ProtoReflect.Descriptor instead.
 func (*PauseBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{131}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *PauseBoardResponse) GetBoard() *Board {
@@ -9091,7 +9257,7 @@ type ResumeBoardRequest struct {
 
 func (x *ResumeBoardRequest) Reset() {
 	*x = ResumeBoardRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9103,7 +9269,7 @@ func (x *ResumeBoardRequest) String() string {
 func (*ResumeBoardRequest) ProtoMessage() {}
 
 func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[132]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9116,7 +9282,7 @@ func (x *ResumeBoardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardRequest.ProtoReflect.Descriptor instead.
 func (*ResumeBoardRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{132}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ResumeBoardRequest) GetBoard() string {
@@ -9135,7 +9301,7 @@ type ResumeBoardResponse struct {
 
 func (x *ResumeBoardResponse) Reset() {
 	*x = ResumeBoardResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9147,7 +9313,7 @@ func (x *ResumeBoardResponse) String() string {
 func (*ResumeBoardResponse) ProtoMessage() {}
 
 func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[133]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9160,7 +9326,7 @@ func (x *ResumeBoardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeBoardResponse.ProtoReflect.Descriptor instead.
 func (*ResumeBoardResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{133}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *ResumeBoardResponse) GetBoard() *Board {
@@ -9178,7 +9344,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[134]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9190,7 +9356,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[134]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9203,7 +9369,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{134}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{137}
 }
 
 type WhoAmIResponse struct {
@@ -9220,7 +9386,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_boardd_v1_boardd_proto_msgTypes[135]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9232,7 +9398,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_boardd_proto_msgTypes[135]
+	mi := &file_boardd_v1_boardd_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9245,7 +9411,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{135}
+	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *WhoAmIResponse) GetTenant() string {
@@ -9475,7 +9641,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bended_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"e\n" +
 	"\fPrerequisite\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12A\n" +
-	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xa5\r\n" +
+	"\bstatuses\x18\x02 \x03(\x0e2\x1f.boardd.v1.OperationStatus.EnumB\x04\xb0\xae#\x10R\bstatuses\"\xd5\r\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -9524,13 +9690,18 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x03log\x18  \x03(\v2\x13.boardd.v1.LogEntryB\x04\xb8\xae#\x01R\x03log\x12)\n" +
 	"\x06unique\x18! \x01(\v2\x11.boardd.v1.UniqueR\x06unique\x12\x19\n" +
 	"\x05batch\x18\" \x01(\tH\x01R\x05batch\x88\x01\x01\x123\n" +
-	"\atimeout\x18# \x01(\v2\x19.google.protobuf.DurationR\atimeout\x1a9\n" +
+	"\atimeout\x18# \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12.\n" +
+	"\tas_it_was\x18$ \x01(\v2\x12.boardd.v1.AsItWasR\aasItWas\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
 	"\b_detailsB\b\n" +
-	"\x06_batch\"\xd6\x01\n" +
+	"\x06_batch\"Q\n" +
+	"\aAsItWas\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\x05R\x06format\x12\x16\n" +
+	"\x06record\x18\x02 \x01(\fR\x06record\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\"\xd6\x01\n" +
 	"\aAttempt\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x125\n" +
 	"\bbegun_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\abegunAt\x125\n" +
@@ -9783,7 +9954,12 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\fexpect_owner\x18\x03 \x01(\tR\vexpectOwner\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"B\n" +
 	"\x13ReleaseJobsResponse\x12+\n" +
-	"\aresults\x18\x01 \x03(\v2\x11.boardd.v1.ResultR\aresults\"\xdf\x01\n" +
+	"\aresults\x18\x01 \x03(\v2\x11.boardd.v1.ResultR\aresults\"N\n" +
+	"\x12PostAsItWasRequest\x12\x14\n" +
+	"\x05board\x18\x01 \x01(\tR\x05board\x12\"\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x0e.boardd.v1.JobR\x04jobs\"E\n" +
+	"\x13PostAsItWasResponse\x12.\n" +
+	"\aresults\x18\x01 \x03(\v2\x14.boardd.v1.JobResultR\aresults\"\xdf\x01\n" +
 	"\x05Event\x12-\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x19.boardd.v1.EventType.EnumR\x04type\x12 \n" +
 	"\x03job\x18\x02 \x01(\v2\x0e.boardd.v1.JobR\x03job\x12*\n" +
@@ -10144,7 +10320,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a6\n" +
 	"\bUseEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\xc8\x1c\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x012\x96\x1d\n" +
 	"\fBoardService\x12C\n" +
 	"\bPostJobs\x12\x1a.boardd.v1.PostJobsRequest\x1a\x1b.boardd.v1.PostJobsResponse\x12E\n" +
 	"\aGetJobs\x12\x19.boardd.v1.GetJobsRequest\x1a\x1a.boardd.v1.GetJobsResponse\"\x03\x90\x02\x01\x12H\n" +
@@ -10158,7 +10334,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\tTrashJobs\x12\x1b.boardd.v1.TrashJobsRequest\x1a\x1c.boardd.v1.TrashJobsResponse\x12L\n" +
 	"\vRestoreJobs\x12\x1d.boardd.v1.RestoreJobsRequest\x1a\x1e.boardd.v1.RestoreJobsResponse\x12F\n" +
 	"\tPurgeJobs\x12\x1b.boardd.v1.PurgeJobsRequest\x1a\x1c.boardd.v1.PurgeJobsResponse\x12L\n" +
-	"\vReleaseJobs\x12\x1d.boardd.v1.ReleaseJobsRequest\x1a\x1e.boardd.v1.ReleaseJobsResponse\x12>\n" +
+	"\vReleaseJobs\x12\x1d.boardd.v1.ReleaseJobsRequest\x1a\x1e.boardd.v1.ReleaseJobsResponse\x12L\n" +
+	"\vPostAsItWas\x12\x1d.boardd.v1.PostAsItWasRequest\x1a\x1e.boardd.v1.PostAsItWasResponse\x12>\n" +
 	"\n" +
 	"WatchBoard\x12\x1c.boardd.v1.WatchBoardRequest\x1a\x10.boardd.v1.Event0\x01\x12N\n" +
 	"\n" +
@@ -10218,7 +10395,7 @@ func file_boardd_v1_boardd_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_boardd_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 144)
+var file_boardd_v1_boardd_proto_msgTypes = make([]protoimpl.MessageInfo, 147)
 var file_boardd_v1_boardd_proto_goTypes = []any{
 	(State_Enum)(0),                   // 0: boardd.v1.State.Enum
 	(Outcome_Enum)(0),                 // 1: boardd.v1.Outcome.Enum
@@ -10245,420 +10422,428 @@ var file_boardd_v1_boardd_proto_goTypes = []any{
 	(*Operation)(nil),                 // 22: boardd.v1.Operation
 	(*Prerequisite)(nil),              // 23: boardd.v1.Prerequisite
 	(*Job)(nil),                       // 24: boardd.v1.Job
-	(*Attempt)(nil),                   // 25: boardd.v1.Attempt
-	(*Claim)(nil),                     // 26: boardd.v1.Claim
-	(*Error)(nil),                     // 27: boardd.v1.Error
-	(*NewOperation)(nil),              // 28: boardd.v1.NewOperation
-	(*OnConflict)(nil),                // 29: boardd.v1.OnConflict
-	(*Unique)(nil),                    // 30: boardd.v1.Unique
-	(*NewJob)(nil),                    // 31: boardd.v1.NewJob
-	(*JobResult)(nil),                 // 32: boardd.v1.JobResult
-	(*Result)(nil),                    // 33: boardd.v1.Result
-	(*PostJobsRequest)(nil),           // 34: boardd.v1.PostJobsRequest
-	(*PostJobsResponse)(nil),          // 35: boardd.v1.PostJobsResponse
-	(*GetJobsRequest)(nil),            // 36: boardd.v1.GetJobsRequest
-	(*GetJobsResponse)(nil),           // 37: boardd.v1.GetJobsResponse
-	(*ListJobsRequest)(nil),           // 38: boardd.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),          // 39: boardd.v1.ListJobsResponse
-	(*CorruptJob)(nil),                // 40: boardd.v1.CorruptJob
-	(*CountJobsRequest)(nil),          // 41: boardd.v1.CountJobsRequest
-	(*CountJobsResponse)(nil),         // 42: boardd.v1.CountJobsResponse
-	(*HistoryCounts)(nil),             // 43: boardd.v1.HistoryCounts
-	(*ClaimJobsRequest)(nil),          // 44: boardd.v1.ClaimJobsRequest
-	(*ClaimFailure)(nil),              // 45: boardd.v1.ClaimFailure
-	(*ClaimJobsResponse)(nil),         // 46: boardd.v1.ClaimJobsResponse
-	(*ExtendClaimsRequest)(nil),       // 47: boardd.v1.ExtendClaimsRequest
-	(*ExtendResult)(nil),              // 48: boardd.v1.ExtendResult
-	(*ExtendClaimsResponse)(nil),      // 49: boardd.v1.ExtendClaimsResponse
-	(*WorkEnding)(nil),                // 50: boardd.v1.WorkEnding
-	(*WorkExtension)(nil),             // 51: boardd.v1.WorkExtension
-	(*WorkRequest)(nil),               // 52: boardd.v1.WorkRequest
-	(*WorkEnded)(nil),                 // 53: boardd.v1.WorkEnded
-	(*WorkExtended)(nil),              // 54: boardd.v1.WorkExtended
-	(*WorkNotice)(nil),                // 55: boardd.v1.WorkNotice
-	(*WorkResponse)(nil),              // 56: boardd.v1.WorkResponse
-	(*ConsumeJobsRequest)(nil),        // 57: boardd.v1.ConsumeJobsRequest
-	(*ConsumeJobsResponse)(nil),       // 58: boardd.v1.ConsumeJobsResponse
-	(*AbandonJobsRequest)(nil),        // 59: boardd.v1.AbandonJobsRequest
-	(*AbandonJobsResponse)(nil),       // 60: boardd.v1.AbandonJobsResponse
-	(*TrashJobsRequest)(nil),          // 61: boardd.v1.TrashJobsRequest
-	(*TrashJobsResponse)(nil),         // 62: boardd.v1.TrashJobsResponse
-	(*RestoreJobsRequest)(nil),        // 63: boardd.v1.RestoreJobsRequest
-	(*RestoreJobsResponse)(nil),       // 64: boardd.v1.RestoreJobsResponse
-	(*PurgeJobsRequest)(nil),          // 65: boardd.v1.PurgeJobsRequest
-	(*PurgeJobsResponse)(nil),         // 66: boardd.v1.PurgeJobsResponse
-	(*ReleaseJobsRequest)(nil),        // 67: boardd.v1.ReleaseJobsRequest
-	(*ReleaseJobsResponse)(nil),       // 68: boardd.v1.ReleaseJobsResponse
-	(*Event)(nil),                     // 69: boardd.v1.Event
-	(*WatchBoardRequest)(nil),         // 70: boardd.v1.WatchBoardRequest
-	(*ListEventsRequest)(nil),         // 71: boardd.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 72: boardd.v1.ListEventsResponse
-	(*ExplainJobRequest)(nil),         // 73: boardd.v1.ExplainJobRequest
-	(*ExplainJobResponse)(nil),        // 74: boardd.v1.ExplainJobResponse
-	(*StartOperationRequest)(nil),     // 75: boardd.v1.StartOperationRequest
-	(*StartOperationResponse)(nil),    // 76: boardd.v1.StartOperationResponse
-	(*FinishOperationRequest)(nil),    // 77: boardd.v1.FinishOperationRequest
-	(*FinishOperationResponse)(nil),   // 78: boardd.v1.FinishOperationResponse
-	(*MarkOperationsRequest)(nil),     // 79: boardd.v1.MarkOperationsRequest
-	(*MarkOperationsResponse)(nil),    // 80: boardd.v1.MarkOperationsResponse
-	(*LogEntry)(nil),                  // 81: boardd.v1.LogEntry
-	(*NewLogEntry)(nil),               // 82: boardd.v1.NewLogEntry
-	(*AppendLogRequest)(nil),          // 83: boardd.v1.AppendLogRequest
-	(*AppendLogResponse)(nil),         // 84: boardd.v1.AppendLogResponse
-	(*GetLogRequest)(nil),             // 85: boardd.v1.GetLogRequest
-	(*ReadLogRequest)(nil),            // 86: boardd.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),           // 87: boardd.v1.ReadLogResponse
-	(*CancelJobsRequest)(nil),         // 88: boardd.v1.CancelJobsRequest
-	(*CancelResult)(nil),              // 89: boardd.v1.CancelResult
-	(*CancelJobsResponse)(nil),        // 90: boardd.v1.CancelJobsResponse
-	(*ChangePriorityRequest)(nil),     // 91: boardd.v1.ChangePriorityRequest
-	(*PriorityResult)(nil),            // 92: boardd.v1.PriorityResult
-	(*ChangePriorityResponse)(nil),    // 93: boardd.v1.ChangePriorityResponse
-	(*ArchiveJobsRequest)(nil),        // 94: boardd.v1.ArchiveJobsRequest
-	(*ArchiveJobsResponse)(nil),       // 95: boardd.v1.ArchiveJobsResponse
-	(*BookRecord)(nil),                // 96: boardd.v1.BookRecord
-	(*PutBookRequest)(nil),            // 97: boardd.v1.PutBookRequest
-	(*PutBookResponse)(nil),           // 98: boardd.v1.PutBookResponse
-	(*GetBookRequest)(nil),            // 99: boardd.v1.GetBookRequest
-	(*GetBookResponse)(nil),           // 100: boardd.v1.GetBookResponse
-	(*Overlap)(nil),                   // 101: boardd.v1.Overlap
-	(*Schedule)(nil),                  // 102: boardd.v1.Schedule
-	(*PutScheduleRequest)(nil),        // 103: boardd.v1.PutScheduleRequest
-	(*PutScheduleResponse)(nil),       // 104: boardd.v1.PutScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 105: boardd.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 106: boardd.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 107: boardd.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 108: boardd.v1.GetScheduleResponse
-	(*DeleteScheduleRequest)(nil),     // 109: boardd.v1.DeleteScheduleRequest
-	(*DeleteScheduleResponse)(nil),    // 110: boardd.v1.DeleteScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 111: boardd.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 112: boardd.v1.PauseScheduleResponse
-	(*ResumeScheduleRequest)(nil),     // 113: boardd.v1.ResumeScheduleRequest
-	(*ResumeScheduleResponse)(nil),    // 114: boardd.v1.ResumeScheduleResponse
-	(*TriggerScheduleRequest)(nil),    // 115: boardd.v1.TriggerScheduleRequest
-	(*TriggerScheduleResponse)(nil),   // 116: boardd.v1.TriggerScheduleResponse
-	(*Batch)(nil),                     // 117: boardd.v1.Batch
-	(*PutBatchRequest)(nil),           // 118: boardd.v1.PutBatchRequest
-	(*PutBatchResponse)(nil),          // 119: boardd.v1.PutBatchResponse
-	(*GetBatchRequest)(nil),           // 120: boardd.v1.GetBatchRequest
-	(*GetBatchResponse)(nil),          // 121: boardd.v1.GetBatchResponse
-	(*CloseBatchRequest)(nil),         // 122: boardd.v1.CloseBatchRequest
-	(*CloseBatchResponse)(nil),        // 123: boardd.v1.CloseBatchResponse
-	(*ListBatchesRequest)(nil),        // 124: boardd.v1.ListBatchesRequest
-	(*ListBatchesResponse)(nil),       // 125: boardd.v1.ListBatchesResponse
-	(*Entity)(nil),                    // 126: boardd.v1.Entity
-	(*RegisterEntityRequest)(nil),     // 127: boardd.v1.RegisterEntityRequest
-	(*RegisterEntityResponse)(nil),    // 128: boardd.v1.RegisterEntityResponse
-	(*RemoveEntityRequest)(nil),       // 129: boardd.v1.RemoveEntityRequest
-	(*RemoveEntityResponse)(nil),      // 130: boardd.v1.RemoveEntityResponse
-	(*ListEntitiesRequest)(nil),       // 131: boardd.v1.ListEntitiesRequest
-	(*ListEntitiesResponse)(nil),      // 132: boardd.v1.ListEntitiesResponse
-	(*PolicyRule)(nil),                // 133: boardd.v1.PolicyRule
-	(*Board)(nil),                     // 134: boardd.v1.Board
-	(*ListBoardsRequest)(nil),         // 135: boardd.v1.ListBoardsRequest
-	(*ListBoardsResponse)(nil),        // 136: boardd.v1.ListBoardsResponse
-	(*GetBoardRequest)(nil),           // 137: boardd.v1.GetBoardRequest
-	(*GetBoardResponse)(nil),          // 138: boardd.v1.GetBoardResponse
-	(*AcknowledgeLossRequest)(nil),    // 139: boardd.v1.AcknowledgeLossRequest
-	(*AcknowledgeLossResponse)(nil),   // 140: boardd.v1.AcknowledgeLossResponse
-	(*PauseBoardRequest)(nil),         // 141: boardd.v1.PauseBoardRequest
-	(*PauseBoardResponse)(nil),        // 142: boardd.v1.PauseBoardResponse
-	(*ResumeBoardRequest)(nil),        // 143: boardd.v1.ResumeBoardRequest
-	(*ResumeBoardResponse)(nil),       // 144: boardd.v1.ResumeBoardResponse
-	(*WhoAmIRequest)(nil),             // 145: boardd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 146: boardd.v1.WhoAmIResponse
-	nil,                               // 147: boardd.v1.Job.LabelsEntry
-	nil,                               // 148: boardd.v1.NewJob.LabelsEntry
-	nil,                               // 149: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	nil,                               // 150: boardd.v1.WorkRequest.WorkerLabelsEntry
-	nil,                               // 151: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	nil,                               // 152: boardd.v1.Board.LimitsEntry
-	nil,                               // 153: boardd.v1.WhoAmIResponse.LimitsEntry
-	nil,                               // 154: boardd.v1.WhoAmIResponse.UseEntry
-	(*timestamppb.Timestamp)(nil),     // 155: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 156: google.protobuf.Duration
-	(*descriptorpb.FieldOptions)(nil), // 157: google.protobuf.FieldOptions
+	(*AsItWas)(nil),                   // 25: boardd.v1.AsItWas
+	(*Attempt)(nil),                   // 26: boardd.v1.Attempt
+	(*Claim)(nil),                     // 27: boardd.v1.Claim
+	(*Error)(nil),                     // 28: boardd.v1.Error
+	(*NewOperation)(nil),              // 29: boardd.v1.NewOperation
+	(*OnConflict)(nil),                // 30: boardd.v1.OnConflict
+	(*Unique)(nil),                    // 31: boardd.v1.Unique
+	(*NewJob)(nil),                    // 32: boardd.v1.NewJob
+	(*JobResult)(nil),                 // 33: boardd.v1.JobResult
+	(*Result)(nil),                    // 34: boardd.v1.Result
+	(*PostJobsRequest)(nil),           // 35: boardd.v1.PostJobsRequest
+	(*PostJobsResponse)(nil),          // 36: boardd.v1.PostJobsResponse
+	(*GetJobsRequest)(nil),            // 37: boardd.v1.GetJobsRequest
+	(*GetJobsResponse)(nil),           // 38: boardd.v1.GetJobsResponse
+	(*ListJobsRequest)(nil),           // 39: boardd.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),          // 40: boardd.v1.ListJobsResponse
+	(*CorruptJob)(nil),                // 41: boardd.v1.CorruptJob
+	(*CountJobsRequest)(nil),          // 42: boardd.v1.CountJobsRequest
+	(*CountJobsResponse)(nil),         // 43: boardd.v1.CountJobsResponse
+	(*HistoryCounts)(nil),             // 44: boardd.v1.HistoryCounts
+	(*ClaimJobsRequest)(nil),          // 45: boardd.v1.ClaimJobsRequest
+	(*ClaimFailure)(nil),              // 46: boardd.v1.ClaimFailure
+	(*ClaimJobsResponse)(nil),         // 47: boardd.v1.ClaimJobsResponse
+	(*ExtendClaimsRequest)(nil),       // 48: boardd.v1.ExtendClaimsRequest
+	(*ExtendResult)(nil),              // 49: boardd.v1.ExtendResult
+	(*ExtendClaimsResponse)(nil),      // 50: boardd.v1.ExtendClaimsResponse
+	(*WorkEnding)(nil),                // 51: boardd.v1.WorkEnding
+	(*WorkExtension)(nil),             // 52: boardd.v1.WorkExtension
+	(*WorkRequest)(nil),               // 53: boardd.v1.WorkRequest
+	(*WorkEnded)(nil),                 // 54: boardd.v1.WorkEnded
+	(*WorkExtended)(nil),              // 55: boardd.v1.WorkExtended
+	(*WorkNotice)(nil),                // 56: boardd.v1.WorkNotice
+	(*WorkResponse)(nil),              // 57: boardd.v1.WorkResponse
+	(*ConsumeJobsRequest)(nil),        // 58: boardd.v1.ConsumeJobsRequest
+	(*ConsumeJobsResponse)(nil),       // 59: boardd.v1.ConsumeJobsResponse
+	(*AbandonJobsRequest)(nil),        // 60: boardd.v1.AbandonJobsRequest
+	(*AbandonJobsResponse)(nil),       // 61: boardd.v1.AbandonJobsResponse
+	(*TrashJobsRequest)(nil),          // 62: boardd.v1.TrashJobsRequest
+	(*TrashJobsResponse)(nil),         // 63: boardd.v1.TrashJobsResponse
+	(*RestoreJobsRequest)(nil),        // 64: boardd.v1.RestoreJobsRequest
+	(*RestoreJobsResponse)(nil),       // 65: boardd.v1.RestoreJobsResponse
+	(*PurgeJobsRequest)(nil),          // 66: boardd.v1.PurgeJobsRequest
+	(*PurgeJobsResponse)(nil),         // 67: boardd.v1.PurgeJobsResponse
+	(*ReleaseJobsRequest)(nil),        // 68: boardd.v1.ReleaseJobsRequest
+	(*ReleaseJobsResponse)(nil),       // 69: boardd.v1.ReleaseJobsResponse
+	(*PostAsItWasRequest)(nil),        // 70: boardd.v1.PostAsItWasRequest
+	(*PostAsItWasResponse)(nil),       // 71: boardd.v1.PostAsItWasResponse
+	(*Event)(nil),                     // 72: boardd.v1.Event
+	(*WatchBoardRequest)(nil),         // 73: boardd.v1.WatchBoardRequest
+	(*ListEventsRequest)(nil),         // 74: boardd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 75: boardd.v1.ListEventsResponse
+	(*ExplainJobRequest)(nil),         // 76: boardd.v1.ExplainJobRequest
+	(*ExplainJobResponse)(nil),        // 77: boardd.v1.ExplainJobResponse
+	(*StartOperationRequest)(nil),     // 78: boardd.v1.StartOperationRequest
+	(*StartOperationResponse)(nil),    // 79: boardd.v1.StartOperationResponse
+	(*FinishOperationRequest)(nil),    // 80: boardd.v1.FinishOperationRequest
+	(*FinishOperationResponse)(nil),   // 81: boardd.v1.FinishOperationResponse
+	(*MarkOperationsRequest)(nil),     // 82: boardd.v1.MarkOperationsRequest
+	(*MarkOperationsResponse)(nil),    // 83: boardd.v1.MarkOperationsResponse
+	(*LogEntry)(nil),                  // 84: boardd.v1.LogEntry
+	(*NewLogEntry)(nil),               // 85: boardd.v1.NewLogEntry
+	(*AppendLogRequest)(nil),          // 86: boardd.v1.AppendLogRequest
+	(*AppendLogResponse)(nil),         // 87: boardd.v1.AppendLogResponse
+	(*GetLogRequest)(nil),             // 88: boardd.v1.GetLogRequest
+	(*ReadLogRequest)(nil),            // 89: boardd.v1.ReadLogRequest
+	(*ReadLogResponse)(nil),           // 90: boardd.v1.ReadLogResponse
+	(*CancelJobsRequest)(nil),         // 91: boardd.v1.CancelJobsRequest
+	(*CancelResult)(nil),              // 92: boardd.v1.CancelResult
+	(*CancelJobsResponse)(nil),        // 93: boardd.v1.CancelJobsResponse
+	(*ChangePriorityRequest)(nil),     // 94: boardd.v1.ChangePriorityRequest
+	(*PriorityResult)(nil),            // 95: boardd.v1.PriorityResult
+	(*ChangePriorityResponse)(nil),    // 96: boardd.v1.ChangePriorityResponse
+	(*ArchiveJobsRequest)(nil),        // 97: boardd.v1.ArchiveJobsRequest
+	(*ArchiveJobsResponse)(nil),       // 98: boardd.v1.ArchiveJobsResponse
+	(*BookRecord)(nil),                // 99: boardd.v1.BookRecord
+	(*PutBookRequest)(nil),            // 100: boardd.v1.PutBookRequest
+	(*PutBookResponse)(nil),           // 101: boardd.v1.PutBookResponse
+	(*GetBookRequest)(nil),            // 102: boardd.v1.GetBookRequest
+	(*GetBookResponse)(nil),           // 103: boardd.v1.GetBookResponse
+	(*Overlap)(nil),                   // 104: boardd.v1.Overlap
+	(*Schedule)(nil),                  // 105: boardd.v1.Schedule
+	(*PutScheduleRequest)(nil),        // 106: boardd.v1.PutScheduleRequest
+	(*PutScheduleResponse)(nil),       // 107: boardd.v1.PutScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 108: boardd.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 109: boardd.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 110: boardd.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 111: boardd.v1.GetScheduleResponse
+	(*DeleteScheduleRequest)(nil),     // 112: boardd.v1.DeleteScheduleRequest
+	(*DeleteScheduleResponse)(nil),    // 113: boardd.v1.DeleteScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 114: boardd.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 115: boardd.v1.PauseScheduleResponse
+	(*ResumeScheduleRequest)(nil),     // 116: boardd.v1.ResumeScheduleRequest
+	(*ResumeScheduleResponse)(nil),    // 117: boardd.v1.ResumeScheduleResponse
+	(*TriggerScheduleRequest)(nil),    // 118: boardd.v1.TriggerScheduleRequest
+	(*TriggerScheduleResponse)(nil),   // 119: boardd.v1.TriggerScheduleResponse
+	(*Batch)(nil),                     // 120: boardd.v1.Batch
+	(*PutBatchRequest)(nil),           // 121: boardd.v1.PutBatchRequest
+	(*PutBatchResponse)(nil),          // 122: boardd.v1.PutBatchResponse
+	(*GetBatchRequest)(nil),           // 123: boardd.v1.GetBatchRequest
+	(*GetBatchResponse)(nil),          // 124: boardd.v1.GetBatchResponse
+	(*CloseBatchRequest)(nil),         // 125: boardd.v1.CloseBatchRequest
+	(*CloseBatchResponse)(nil),        // 126: boardd.v1.CloseBatchResponse
+	(*ListBatchesRequest)(nil),        // 127: boardd.v1.ListBatchesRequest
+	(*ListBatchesResponse)(nil),       // 128: boardd.v1.ListBatchesResponse
+	(*Entity)(nil),                    // 129: boardd.v1.Entity
+	(*RegisterEntityRequest)(nil),     // 130: boardd.v1.RegisterEntityRequest
+	(*RegisterEntityResponse)(nil),    // 131: boardd.v1.RegisterEntityResponse
+	(*RemoveEntityRequest)(nil),       // 132: boardd.v1.RemoveEntityRequest
+	(*RemoveEntityResponse)(nil),      // 133: boardd.v1.RemoveEntityResponse
+	(*ListEntitiesRequest)(nil),       // 134: boardd.v1.ListEntitiesRequest
+	(*ListEntitiesResponse)(nil),      // 135: boardd.v1.ListEntitiesResponse
+	(*PolicyRule)(nil),                // 136: boardd.v1.PolicyRule
+	(*Board)(nil),                     // 137: boardd.v1.Board
+	(*ListBoardsRequest)(nil),         // 138: boardd.v1.ListBoardsRequest
+	(*ListBoardsResponse)(nil),        // 139: boardd.v1.ListBoardsResponse
+	(*GetBoardRequest)(nil),           // 140: boardd.v1.GetBoardRequest
+	(*GetBoardResponse)(nil),          // 141: boardd.v1.GetBoardResponse
+	(*AcknowledgeLossRequest)(nil),    // 142: boardd.v1.AcknowledgeLossRequest
+	(*AcknowledgeLossResponse)(nil),   // 143: boardd.v1.AcknowledgeLossResponse
+	(*PauseBoardRequest)(nil),         // 144: boardd.v1.PauseBoardRequest
+	(*PauseBoardResponse)(nil),        // 145: boardd.v1.PauseBoardResponse
+	(*ResumeBoardRequest)(nil),        // 146: boardd.v1.ResumeBoardRequest
+	(*ResumeBoardResponse)(nil),       // 147: boardd.v1.ResumeBoardResponse
+	(*WhoAmIRequest)(nil),             // 148: boardd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 149: boardd.v1.WhoAmIResponse
+	nil,                               // 150: boardd.v1.Job.LabelsEntry
+	nil,                               // 151: boardd.v1.NewJob.LabelsEntry
+	nil,                               // 152: boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	nil,                               // 153: boardd.v1.WorkRequest.WorkerLabelsEntry
+	nil,                               // 154: boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	nil,                               // 155: boardd.v1.Board.LimitsEntry
+	nil,                               // 156: boardd.v1.WhoAmIResponse.LimitsEntry
+	nil,                               // 157: boardd.v1.WhoAmIResponse.UseEntry
+	(*timestamppb.Timestamp)(nil),     // 158: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 159: google.protobuf.Duration
+	(*descriptorpb.FieldOptions)(nil), // 160: google.protobuf.FieldOptions
 }
 var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	8,   // 0: boardd.v1.Operation.status:type_name -> boardd.v1.OperationStatus.Enum
-	155, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
-	155, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
-	155, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	158, // 1: boardd.v1.Operation.started_at:type_name -> google.protobuf.Timestamp
+	158, // 2: boardd.v1.Operation.executed_at:type_name -> google.protobuf.Timestamp
+	158, // 3: boardd.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
 	8,   // 4: boardd.v1.Prerequisite.statuses:type_name -> boardd.v1.OperationStatus.Enum
 	0,   // 5: boardd.v1.Job.state:type_name -> boardd.v1.State.Enum
 	1,   // 6: boardd.v1.Job.outcome:type_name -> boardd.v1.Outcome.Enum
 	5,   // 7: boardd.v1.Job.priority:type_name -> boardd.v1.Priority.Enum
 	21,  // 8: boardd.v1.Job.details_raw:type_name -> boardd.v1.Raw
-	147, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
+	150, // 9: boardd.v1.Job.labels:type_name -> boardd.v1.Job.LabelsEntry
 	20,  // 10: boardd.v1.Job.book:type_name -> boardd.v1.Book
-	155, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	155, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
-	155, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
-	155, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
+	158, // 11: boardd.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	158, // 12: boardd.v1.Job.modified_at:type_name -> google.protobuf.Timestamp
+	158, // 13: boardd.v1.Job.lease_expires_at:type_name -> google.protobuf.Timestamp
+	158, // 14: boardd.v1.Job.not_before:type_name -> google.protobuf.Timestamp
 	23,  // 15: boardd.v1.Job.after:type_name -> boardd.v1.Prerequisite
 	22,  // 16: boardd.v1.Job.operations:type_name -> boardd.v1.Operation
 	8,   // 17: boardd.v1.Job.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	155, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
-	155, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	155, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	155, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
-	25,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
-	156, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
-	81,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
-	30,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
-	156, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
-	155, // 27: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
-	155, // 28: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
-	156, // 29: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
-	156, // 30: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
-	155, // 31: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
-	24,  // 32: boardd.v1.Claim.job:type_name -> boardd.v1.Job
-	6,   // 33: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
-	156, // 34: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
-	9,   // 35: boardd.v1.Unique.on_conflict:type_name -> boardd.v1.OnConflict.Enum
-	21,  // 36: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
-	5,   // 37: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
-	148, // 38: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
-	20,  // 39: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
-	155, // 40: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
-	28,  // 41: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
-	23,  // 42: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
-	30,  // 43: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
-	156, // 44: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
-	24,  // 45: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
-	27,  // 46: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
-	27,  // 47: boardd.v1.Result.error:type_name -> boardd.v1.Error
-	31,  // 48: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
-	32,  // 49: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
-	156, // 50: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
-	32,  // 51: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
-	0,   // 52: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
-	156, // 53: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
-	24,  // 54: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
-	40,  // 55: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
-	27,  // 56: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
-	155, // 57: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
-	43,  // 58: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
-	156, // 59: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
-	149, // 60: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
-	156, // 61: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
-	27,  // 62: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
-	26,  // 63: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
-	45,  // 64: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
-	26,  // 65: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
-	156, // 66: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
-	156, // 67: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
-	155, // 68: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
-	27,  // 69: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
-	48,  // 70: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
-	2,   // 71: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
-	156, // 72: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
-	150, // 73: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
-	156, // 74: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
-	50,  // 75: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
-	51,  // 76: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
-	156, // 77: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
-	27,  // 78: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
-	155, // 79: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
-	27,  // 80: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
-	156, // 81: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
-	3,   // 82: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
-	53,  // 83: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
-	54,  // 84: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
-	26,  // 85: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
-	55,  // 86: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
-	4,   // 87: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
-	156, // 88: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
-	26,  // 89: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
-	1,   // 90: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
-	33,  // 91: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
-	26,  // 92: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
-	156, // 93: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
-	33,  // 94: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
-	26,  // 95: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
-	33,  // 96: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
-	33,  // 97: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
-	33,  // 98: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
-	33,  // 99: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
-	7,   // 100: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
-	24,  // 101: boardd.v1.Event.job:type_name -> boardd.v1.Job
-	155, // 102: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
-	156, // 103: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
-	69,  // 104: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
-	151, // 105: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
-	0,   // 106: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
-	26,  // 107: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 108: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 109: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 110: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	26,  // 111: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 112: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 113: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 114: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	26,  // 115: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
-	8,   // 116: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
-	8,   // 117: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
-	155, // 118: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
-	26,  // 119: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
-	82,  // 120: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
-	156, // 121: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
-	81,  // 122: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
-	27,  // 123: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
-	89,  // 124: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
-	5,   // 125: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
-	27,  // 126: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
-	92,  // 127: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
-	33,  // 128: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
-	96,  // 129: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
-	96,  // 130: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
-	156, // 131: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
-	31,  // 132: boardd.v1.Schedule.job:type_name -> boardd.v1.NewJob
-	10,  // 133: boardd.v1.Schedule.overlap:type_name -> boardd.v1.Overlap.Enum
-	156, // 134: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
-	156, // 135: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
-	155, // 136: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
-	155, // 137: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
-	102, // 138: boardd.v1.PutScheduleRequest.schedule:type_name -> boardd.v1.Schedule
-	102, // 139: boardd.v1.PutScheduleResponse.schedule:type_name -> boardd.v1.Schedule
-	102, // 140: boardd.v1.ListSchedulesResponse.schedules:type_name -> boardd.v1.Schedule
-	102, // 141: boardd.v1.GetScheduleResponse.schedule:type_name -> boardd.v1.Schedule
-	102, // 142: boardd.v1.PauseScheduleResponse.schedule:type_name -> boardd.v1.Schedule
-	102, // 143: boardd.v1.ResumeScheduleResponse.schedule:type_name -> boardd.v1.Schedule
-	24,  // 144: boardd.v1.TriggerScheduleResponse.job:type_name -> boardd.v1.Job
-	31,  // 145: boardd.v1.Batch.then:type_name -> boardd.v1.NewJob
-	31,  // 146: boardd.v1.PutBatchRequest.then:type_name -> boardd.v1.NewJob
-	117, // 147: boardd.v1.PutBatchResponse.batch:type_name -> boardd.v1.Batch
-	156, // 148: boardd.v1.GetBatchRequest.wait:type_name -> google.protobuf.Duration
-	117, // 149: boardd.v1.GetBatchResponse.batch:type_name -> boardd.v1.Batch
-	117, // 150: boardd.v1.CloseBatchResponse.batch:type_name -> boardd.v1.Batch
-	117, // 151: boardd.v1.ListBatchesResponse.batches:type_name -> boardd.v1.Batch
-	155, // 152: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
-	155, // 153: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
-	126, // 154: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
-	156, // 155: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
-	126, // 156: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
-	126, // 157: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
-	156, // 158: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
-	156, // 159: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
-	156, // 160: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
-	156, // 161: boardd.v1.Board.history:type_name -> google.protobuf.Duration
-	156, // 162: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
-	156, // 163: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
-	156, // 164: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
-	156, // 165: boardd.v1.Board.record:type_name -> google.protobuf.Duration
-	133, // 166: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
-	133, // 167: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
-	152, // 168: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	134, // 169: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	134, // 170: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	134, // 171: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	134, // 172: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	134, // 173: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	153, // 174: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	154, // 175: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	157, // 176: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	157, // 177: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	157, // 178: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	157, // 179: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	34,  // 180: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	36,  // 181: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	38,  // 182: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	41,  // 183: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	44,  // 184: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	52,  // 185: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	47,  // 186: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	57,  // 187: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	59,  // 188: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	61,  // 189: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	63,  // 190: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	65,  // 191: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	67,  // 192: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	70,  // 193: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	71,  // 194: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	73,  // 195: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	75,  // 196: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	77,  // 197: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	79,  // 198: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	83,  // 199: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	85,  // 200: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	86,  // 201: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	88,  // 202: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	91,  // 203: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	94,  // 204: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	97,  // 205: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	99,  // 206: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	103, // 207: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
-	105, // 208: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
-	107, // 209: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
-	109, // 210: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
-	111, // 211: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
-	113, // 212: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
-	115, // 213: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
-	118, // 214: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
-	120, // 215: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
-	122, // 216: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
-	124, // 217: boardd.v1.BoardService.ListBatches:input_type -> boardd.v1.ListBatchesRequest
-	127, // 218: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	129, // 219: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	131, // 220: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	135, // 221: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	137, // 222: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	141, // 223: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	143, // 224: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	139, // 225: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	145, // 226: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	35,  // 227: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	37,  // 228: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	39,  // 229: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	42,  // 230: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	46,  // 231: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	56,  // 232: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	49,  // 233: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	58,  // 234: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	60,  // 235: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	62,  // 236: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	64,  // 237: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	66,  // 238: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	68,  // 239: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	69,  // 240: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	72,  // 241: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	74,  // 242: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	76,  // 243: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	78,  // 244: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	80,  // 245: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	84,  // 246: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	81,  // 247: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	87,  // 248: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	90,  // 249: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	93,  // 250: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	95,  // 251: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	98,  // 252: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	100, // 253: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	104, // 254: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
-	106, // 255: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
-	108, // 256: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
-	110, // 257: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
-	112, // 258: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
-	114, // 259: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
-	116, // 260: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
-	119, // 261: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
-	121, // 262: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
-	123, // 263: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
-	125, // 264: boardd.v1.BoardService.ListBatches:output_type -> boardd.v1.ListBatchesResponse
-	128, // 265: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	130, // 266: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	132, // 267: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	136, // 268: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	138, // 269: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	142, // 270: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	144, // 271: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	140, // 272: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	146, // 273: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	227, // [227:274] is the sub-list for method output_type
-	180, // [180:227] is the sub-list for method input_type
-	180, // [180:180] is the sub-list for extension type_name
-	176, // [176:180] is the sub-list for extension extendee
-	0,   // [0:176] is the sub-list for field type_name
+	158, // 18: boardd.v1.Job.received_at:type_name -> google.protobuf.Timestamp
+	158, // 19: boardd.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	158, // 20: boardd.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	158, // 21: boardd.v1.Job.claimed_at:type_name -> google.protobuf.Timestamp
+	26,  // 22: boardd.v1.Job.attempts:type_name -> boardd.v1.Attempt
+	159, // 23: boardd.v1.Job.claim_lease:type_name -> google.protobuf.Duration
+	84,  // 24: boardd.v1.Job.log:type_name -> boardd.v1.LogEntry
+	31,  // 25: boardd.v1.Job.unique:type_name -> boardd.v1.Unique
+	159, // 26: boardd.v1.Job.timeout:type_name -> google.protobuf.Duration
+	25,  // 27: boardd.v1.Job.as_it_was:type_name -> boardd.v1.AsItWas
+	158, // 28: boardd.v1.Attempt.begun_at:type_name -> google.protobuf.Timestamp
+	158, // 29: boardd.v1.Attempt.ended_at:type_name -> google.protobuf.Timestamp
+	159, // 30: boardd.v1.Attempt.lease:type_name -> google.protobuf.Duration
+	159, // 31: boardd.v1.Claim.lease:type_name -> google.protobuf.Duration
+	158, // 32: boardd.v1.Claim.lease_expires_at:type_name -> google.protobuf.Timestamp
+	24,  // 33: boardd.v1.Claim.job:type_name -> boardd.v1.Job
+	6,   // 34: boardd.v1.Error.code:type_name -> boardd.v1.Code.Enum
+	159, // 35: boardd.v1.Unique.window:type_name -> google.protobuf.Duration
+	9,   // 36: boardd.v1.Unique.on_conflict:type_name -> boardd.v1.OnConflict.Enum
+	21,  // 37: boardd.v1.NewJob.details_raw:type_name -> boardd.v1.Raw
+	5,   // 38: boardd.v1.NewJob.priority:type_name -> boardd.v1.Priority.Enum
+	151, // 39: boardd.v1.NewJob.labels:type_name -> boardd.v1.NewJob.LabelsEntry
+	20,  // 40: boardd.v1.NewJob.book:type_name -> boardd.v1.Book
+	158, // 41: boardd.v1.NewJob.not_before:type_name -> google.protobuf.Timestamp
+	29,  // 42: boardd.v1.NewJob.operations:type_name -> boardd.v1.NewOperation
+	23,  // 43: boardd.v1.NewJob.after:type_name -> boardd.v1.Prerequisite
+	31,  // 44: boardd.v1.NewJob.unique:type_name -> boardd.v1.Unique
+	159, // 45: boardd.v1.NewJob.timeout:type_name -> google.protobuf.Duration
+	24,  // 46: boardd.v1.JobResult.job:type_name -> boardd.v1.Job
+	28,  // 47: boardd.v1.JobResult.error:type_name -> boardd.v1.Error
+	28,  // 48: boardd.v1.Result.error:type_name -> boardd.v1.Error
+	32,  // 49: boardd.v1.PostJobsRequest.jobs:type_name -> boardd.v1.NewJob
+	33,  // 50: boardd.v1.PostJobsResponse.results:type_name -> boardd.v1.JobResult
+	159, // 51: boardd.v1.GetJobsRequest.wait:type_name -> google.protobuf.Duration
+	33,  // 52: boardd.v1.GetJobsResponse.results:type_name -> boardd.v1.JobResult
+	0,   // 53: boardd.v1.ListJobsRequest.states:type_name -> boardd.v1.State.Enum
+	159, // 54: boardd.v1.ListJobsRequest.wait:type_name -> google.protobuf.Duration
+	24,  // 55: boardd.v1.ListJobsResponse.jobs:type_name -> boardd.v1.Job
+	41,  // 56: boardd.v1.ListJobsResponse.corrupt:type_name -> boardd.v1.CorruptJob
+	28,  // 57: boardd.v1.CorruptJob.error:type_name -> boardd.v1.Error
+	158, // 58: boardd.v1.CountJobsResponse.oldest_ready_at:type_name -> google.protobuf.Timestamp
+	44,  // 59: boardd.v1.CountJobsResponse.history:type_name -> boardd.v1.HistoryCounts
+	159, // 60: boardd.v1.ClaimJobsRequest.lease:type_name -> google.protobuf.Duration
+	152, // 61: boardd.v1.ClaimJobsRequest.worker_labels:type_name -> boardd.v1.ClaimJobsRequest.WorkerLabelsEntry
+	159, // 62: boardd.v1.ClaimJobsRequest.wait:type_name -> google.protobuf.Duration
+	28,  // 63: boardd.v1.ClaimFailure.error:type_name -> boardd.v1.Error
+	27,  // 64: boardd.v1.ClaimJobsResponse.claims:type_name -> boardd.v1.Claim
+	46,  // 65: boardd.v1.ClaimJobsResponse.failures:type_name -> boardd.v1.ClaimFailure
+	27,  // 66: boardd.v1.ExtendClaimsRequest.claims:type_name -> boardd.v1.Claim
+	159, // 67: boardd.v1.ExtendClaimsRequest.lease:type_name -> google.protobuf.Duration
+	159, // 68: boardd.v1.ExtendResult.lease:type_name -> google.protobuf.Duration
+	158, // 69: boardd.v1.ExtendResult.lease_expires_at:type_name -> google.protobuf.Timestamp
+	28,  // 70: boardd.v1.ExtendResult.error:type_name -> boardd.v1.Error
+	49,  // 71: boardd.v1.ExtendClaimsResponse.results:type_name -> boardd.v1.ExtendResult
+	2,   // 72: boardd.v1.WorkEnding.how:type_name -> boardd.v1.How.Enum
+	159, // 73: boardd.v1.WorkEnding.retry_after:type_name -> google.protobuf.Duration
+	153, // 74: boardd.v1.WorkRequest.worker_labels:type_name -> boardd.v1.WorkRequest.WorkerLabelsEntry
+	159, // 75: boardd.v1.WorkRequest.lease:type_name -> google.protobuf.Duration
+	51,  // 76: boardd.v1.WorkRequest.endings:type_name -> boardd.v1.WorkEnding
+	52,  // 77: boardd.v1.WorkRequest.extend:type_name -> boardd.v1.WorkExtension
+	159, // 78: boardd.v1.WorkRequest.wait:type_name -> google.protobuf.Duration
+	28,  // 79: boardd.v1.WorkEnded.error:type_name -> boardd.v1.Error
+	158, // 80: boardd.v1.WorkExtended.lease_expires_at:type_name -> google.protobuf.Timestamp
+	28,  // 81: boardd.v1.WorkExtended.error:type_name -> boardd.v1.Error
+	159, // 82: boardd.v1.WorkExtended.lease:type_name -> google.protobuf.Duration
+	3,   // 83: boardd.v1.WorkNotice.what:type_name -> boardd.v1.What.Enum
+	54,  // 84: boardd.v1.WorkResponse.ended:type_name -> boardd.v1.WorkEnded
+	55,  // 85: boardd.v1.WorkResponse.extended:type_name -> boardd.v1.WorkExtended
+	27,  // 86: boardd.v1.WorkResponse.claims:type_name -> boardd.v1.Claim
+	56,  // 87: boardd.v1.WorkResponse.notices:type_name -> boardd.v1.WorkNotice
+	4,   // 88: boardd.v1.WorkResponse.idle:type_name -> boardd.v1.Idle.Enum
+	159, // 89: boardd.v1.WorkResponse.retry_after:type_name -> google.protobuf.Duration
+	27,  // 90: boardd.v1.ConsumeJobsRequest.claims:type_name -> boardd.v1.Claim
+	1,   // 91: boardd.v1.ConsumeJobsRequest.outcome:type_name -> boardd.v1.Outcome.Enum
+	34,  // 92: boardd.v1.ConsumeJobsResponse.results:type_name -> boardd.v1.Result
+	27,  // 93: boardd.v1.AbandonJobsRequest.claims:type_name -> boardd.v1.Claim
+	159, // 94: boardd.v1.AbandonJobsRequest.retry_after:type_name -> google.protobuf.Duration
+	34,  // 95: boardd.v1.AbandonJobsResponse.results:type_name -> boardd.v1.Result
+	27,  // 96: boardd.v1.TrashJobsRequest.claims:type_name -> boardd.v1.Claim
+	34,  // 97: boardd.v1.TrashJobsResponse.results:type_name -> boardd.v1.Result
+	34,  // 98: boardd.v1.RestoreJobsResponse.results:type_name -> boardd.v1.Result
+	34,  // 99: boardd.v1.PurgeJobsResponse.results:type_name -> boardd.v1.Result
+	34,  // 100: boardd.v1.ReleaseJobsResponse.results:type_name -> boardd.v1.Result
+	24,  // 101: boardd.v1.PostAsItWasRequest.jobs:type_name -> boardd.v1.Job
+	33,  // 102: boardd.v1.PostAsItWasResponse.results:type_name -> boardd.v1.JobResult
+	7,   // 103: boardd.v1.Event.type:type_name -> boardd.v1.EventType.Enum
+	24,  // 104: boardd.v1.Event.job:type_name -> boardd.v1.Job
+	158, // 105: boardd.v1.Event.at:type_name -> google.protobuf.Timestamp
+	159, // 106: boardd.v1.ListEventsRequest.wait:type_name -> google.protobuf.Duration
+	72,  // 107: boardd.v1.ListEventsResponse.events:type_name -> boardd.v1.Event
+	154, // 108: boardd.v1.ExplainJobRequest.worker_labels:type_name -> boardd.v1.ExplainJobRequest.WorkerLabelsEntry
+	0,   // 109: boardd.v1.ExplainJobResponse.state:type_name -> boardd.v1.State.Enum
+	27,  // 110: boardd.v1.StartOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 111: boardd.v1.StartOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 112: boardd.v1.StartOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 113: boardd.v1.StartOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	27,  // 114: boardd.v1.FinishOperationRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 115: boardd.v1.FinishOperationRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 116: boardd.v1.FinishOperationResponse.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 117: boardd.v1.FinishOperationResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	27,  // 118: boardd.v1.MarkOperationsRequest.claim:type_name -> boardd.v1.Claim
+	8,   // 119: boardd.v1.MarkOperationsRequest.status:type_name -> boardd.v1.OperationStatus.Enum
+	8,   // 120: boardd.v1.MarkOperationsResponse.operation_status:type_name -> boardd.v1.OperationStatus.Enum
+	158, // 121: boardd.v1.LogEntry.at:type_name -> google.protobuf.Timestamp
+	27,  // 122: boardd.v1.AppendLogRequest.claim:type_name -> boardd.v1.Claim
+	85,  // 123: boardd.v1.AppendLogRequest.entries:type_name -> boardd.v1.NewLogEntry
+	159, // 124: boardd.v1.ReadLogRequest.wait:type_name -> google.protobuf.Duration
+	84,  // 125: boardd.v1.ReadLogResponse.entries:type_name -> boardd.v1.LogEntry
+	28,  // 126: boardd.v1.CancelResult.error:type_name -> boardd.v1.Error
+	92,  // 127: boardd.v1.CancelJobsResponse.results:type_name -> boardd.v1.CancelResult
+	5,   // 128: boardd.v1.ChangePriorityRequest.priority:type_name -> boardd.v1.Priority.Enum
+	28,  // 129: boardd.v1.PriorityResult.error:type_name -> boardd.v1.Error
+	95,  // 130: boardd.v1.ChangePriorityResponse.results:type_name -> boardd.v1.PriorityResult
+	34,  // 131: boardd.v1.ArchiveJobsResponse.results:type_name -> boardd.v1.Result
+	99,  // 132: boardd.v1.PutBookRequest.book:type_name -> boardd.v1.BookRecord
+	99,  // 133: boardd.v1.GetBookResponse.book:type_name -> boardd.v1.BookRecord
+	159, // 134: boardd.v1.Schedule.every:type_name -> google.protobuf.Duration
+	32,  // 135: boardd.v1.Schedule.job:type_name -> boardd.v1.NewJob
+	10,  // 136: boardd.v1.Schedule.overlap:type_name -> boardd.v1.Overlap.Enum
+	159, // 137: boardd.v1.Schedule.catch_up:type_name -> google.protobuf.Duration
+	159, // 138: boardd.v1.Schedule.jitter:type_name -> google.protobuf.Duration
+	158, // 139: boardd.v1.Schedule.next_at:type_name -> google.protobuf.Timestamp
+	158, // 140: boardd.v1.Schedule.last_at:type_name -> google.protobuf.Timestamp
+	105, // 141: boardd.v1.PutScheduleRequest.schedule:type_name -> boardd.v1.Schedule
+	105, // 142: boardd.v1.PutScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	105, // 143: boardd.v1.ListSchedulesResponse.schedules:type_name -> boardd.v1.Schedule
+	105, // 144: boardd.v1.GetScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	105, // 145: boardd.v1.PauseScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	105, // 146: boardd.v1.ResumeScheduleResponse.schedule:type_name -> boardd.v1.Schedule
+	24,  // 147: boardd.v1.TriggerScheduleResponse.job:type_name -> boardd.v1.Job
+	32,  // 148: boardd.v1.Batch.then:type_name -> boardd.v1.NewJob
+	32,  // 149: boardd.v1.PutBatchRequest.then:type_name -> boardd.v1.NewJob
+	120, // 150: boardd.v1.PutBatchResponse.batch:type_name -> boardd.v1.Batch
+	159, // 151: boardd.v1.GetBatchRequest.wait:type_name -> google.protobuf.Duration
+	120, // 152: boardd.v1.GetBatchResponse.batch:type_name -> boardd.v1.Batch
+	120, // 153: boardd.v1.CloseBatchResponse.batch:type_name -> boardd.v1.Batch
+	120, // 154: boardd.v1.ListBatchesResponse.batches:type_name -> boardd.v1.Batch
+	158, // 155: boardd.v1.Entity.seen_at:type_name -> google.protobuf.Timestamp
+	158, // 156: boardd.v1.Entity.expires_at:type_name -> google.protobuf.Timestamp
+	129, // 157: boardd.v1.RegisterEntityRequest.entity:type_name -> boardd.v1.Entity
+	159, // 158: boardd.v1.RegisterEntityRequest.ttl:type_name -> google.protobuf.Duration
+	129, // 159: boardd.v1.RegisterEntityResponse.entity:type_name -> boardd.v1.Entity
+	129, // 160: boardd.v1.ListEntitiesResponse.entities:type_name -> boardd.v1.Entity
+	159, // 161: boardd.v1.Board.lease:type_name -> google.protobuf.Duration
+	159, // 162: boardd.v1.Board.max_lease:type_name -> google.protobuf.Duration
+	159, // 163: boardd.v1.Board.idempotency_window:type_name -> google.protobuf.Duration
+	159, // 164: boardd.v1.Board.history:type_name -> google.protobuf.Duration
+	159, // 165: boardd.v1.Board.backoff:type_name -> google.protobuf.Duration
+	159, // 166: boardd.v1.Board.max_backoff:type_name -> google.protobuf.Duration
+	159, // 167: boardd.v1.Board.effective_window:type_name -> google.protobuf.Duration
+	159, // 168: boardd.v1.Board.record:type_name -> google.protobuf.Duration
+	136, // 169: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
+	136, // 170: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
+	155, // 171: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
+	137, // 172: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	137, // 173: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	137, // 174: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	137, // 175: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	137, // 176: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	156, // 177: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	157, // 178: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	160, // 179: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	160, // 180: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	160, // 181: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	160, // 182: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	35,  // 183: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	37,  // 184: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	39,  // 185: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	42,  // 186: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	45,  // 187: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	53,  // 188: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	48,  // 189: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	58,  // 190: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	60,  // 191: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	62,  // 192: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	64,  // 193: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	66,  // 194: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	68,  // 195: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	70,  // 196: boardd.v1.BoardService.PostAsItWas:input_type -> boardd.v1.PostAsItWasRequest
+	73,  // 197: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	74,  // 198: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	76,  // 199: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	78,  // 200: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	80,  // 201: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	82,  // 202: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	86,  // 203: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	88,  // 204: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	89,  // 205: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	91,  // 206: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	94,  // 207: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	97,  // 208: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	100, // 209: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	102, // 210: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	106, // 211: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
+	108, // 212: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
+	110, // 213: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
+	112, // 214: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
+	114, // 215: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
+	116, // 216: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
+	118, // 217: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
+	121, // 218: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
+	123, // 219: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
+	125, // 220: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
+	127, // 221: boardd.v1.BoardService.ListBatches:input_type -> boardd.v1.ListBatchesRequest
+	130, // 222: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	132, // 223: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	134, // 224: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	138, // 225: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	140, // 226: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	144, // 227: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	146, // 228: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	142, // 229: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	148, // 230: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	36,  // 231: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	38,  // 232: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	40,  // 233: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	43,  // 234: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	47,  // 235: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	57,  // 236: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	50,  // 237: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	59,  // 238: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	61,  // 239: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	63,  // 240: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	65,  // 241: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	67,  // 242: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	69,  // 243: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	71,  // 244: boardd.v1.BoardService.PostAsItWas:output_type -> boardd.v1.PostAsItWasResponse
+	72,  // 245: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	75,  // 246: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	77,  // 247: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	79,  // 248: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	81,  // 249: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	83,  // 250: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	87,  // 251: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	84,  // 252: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	90,  // 253: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	93,  // 254: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	96,  // 255: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	98,  // 256: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	101, // 257: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	103, // 258: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	107, // 259: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
+	109, // 260: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
+	111, // 261: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
+	113, // 262: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
+	115, // 263: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
+	117, // 264: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
+	119, // 265: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
+	122, // 266: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
+	124, // 267: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
+	126, // 268: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
+	128, // 269: boardd.v1.BoardService.ListBatches:output_type -> boardd.v1.ListBatchesResponse
+	131, // 270: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	133, // 271: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	135, // 272: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	139, // 273: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	141, // 274: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	145, // 275: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	147, // 276: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	143, // 277: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	149, // 278: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	231, // [231:279] is the sub-list for method output_type
+	183, // [183:231] is the sub-list for method input_type
+	183, // [183:183] is the sub-list for extension type_name
+	179, // [179:183] is the sub-list for extension extendee
+	0,   // [0:179] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
@@ -10667,20 +10852,20 @@ func file_boardd_v1_boardd_proto_init() {
 		return
 	}
 	file_boardd_v1_boardd_proto_msgTypes[13].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[20].OneofWrappers = []any{}
 	file_boardd_v1_boardd_proto_msgTypes[21].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[63].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[80].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[86].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[92].OneofWrappers = []any{}
-	file_boardd_v1_boardd_proto_msgTypes[113].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[22].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[66].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[83].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[89].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[95].OneofWrappers = []any{}
+	file_boardd_v1_boardd_proto_msgTypes[116].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_boardd_proto_rawDesc), len(file_boardd_v1_boardd_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   144,
+			NumMessages:   147,
 			NumExtensions: 4,
 			NumServices:   1,
 		},

@@ -77,6 +77,9 @@ const (
 	// BoardServiceReleaseJobsProcedure is the fully-qualified name of the BoardService's ReleaseJobs
 	// RPC.
 	BoardServiceReleaseJobsProcedure = "/boardd.v1.BoardService/ReleaseJobs"
+	// BoardServicePostAsItWasProcedure is the fully-qualified name of the BoardService's PostAsItWas
+	// RPC.
+	BoardServicePostAsItWasProcedure = "/boardd.v1.BoardService/PostAsItWas"
 	// BoardServiceWatchBoardProcedure is the fully-qualified name of the BoardService's WatchBoard RPC.
 	BoardServiceWatchBoardProcedure = "/boardd.v1.BoardService/WatchBoard"
 	// BoardServiceListEventsProcedure is the fully-qualified name of the BoardService's ListEvents RPC.
@@ -180,6 +183,7 @@ type BoardServiceClient interface {
 	RestoreJobs(context.Context, *connect.Request[v1.RestoreJobsRequest]) (*connect.Response[v1.RestoreJobsResponse], error)
 	PurgeJobs(context.Context, *connect.Request[v1.PurgeJobsRequest]) (*connect.Response[v1.PurgeJobsResponse], error)
 	ReleaseJobs(context.Context, *connect.Request[v1.ReleaseJobsRequest]) (*connect.Response[v1.ReleaseJobsResponse], error)
+	PostAsItWas(context.Context, *connect.Request[v1.PostAsItWasRequest]) (*connect.Response[v1.PostAsItWasResponse], error)
 	WatchBoard(context.Context, *connect.Request[v1.WatchBoardRequest]) (*connect.ServerStreamForClient[v1.Event], error)
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error)
@@ -306,6 +310,12 @@ func NewBoardServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+BoardServiceReleaseJobsProcedure,
 			connect.WithSchema(boardServiceMethods.ByName("ReleaseJobs")),
+			connect.WithClientOptions(opts...),
+		),
+		postAsItWas: connect.NewClient[v1.PostAsItWasRequest, v1.PostAsItWasResponse](
+			httpClient,
+			baseURL+BoardServicePostAsItWasProcedure,
+			connect.WithSchema(boardServiceMethods.ByName("PostAsItWas")),
 			connect.WithClientOptions(opts...),
 		),
 		watchBoard: connect.NewClient[v1.WatchBoardRequest, v1.Event](
@@ -542,6 +552,7 @@ type boardServiceClient struct {
 	restoreJobs     *connect.Client[v1.RestoreJobsRequest, v1.RestoreJobsResponse]
 	purgeJobs       *connect.Client[v1.PurgeJobsRequest, v1.PurgeJobsResponse]
 	releaseJobs     *connect.Client[v1.ReleaseJobsRequest, v1.ReleaseJobsResponse]
+	postAsItWas     *connect.Client[v1.PostAsItWasRequest, v1.PostAsItWasResponse]
 	watchBoard      *connect.Client[v1.WatchBoardRequest, v1.Event]
 	listEvents      *connect.Client[v1.ListEventsRequest, v1.ListEventsResponse]
 	explainJob      *connect.Client[v1.ExplainJobRequest, v1.ExplainJobResponse]
@@ -641,6 +652,11 @@ func (c *boardServiceClient) PurgeJobs(ctx context.Context, req *connect.Request
 // ReleaseJobs calls boardd.v1.BoardService.ReleaseJobs.
 func (c *boardServiceClient) ReleaseJobs(ctx context.Context, req *connect.Request[v1.ReleaseJobsRequest]) (*connect.Response[v1.ReleaseJobsResponse], error) {
 	return c.releaseJobs.CallUnary(ctx, req)
+}
+
+// PostAsItWas calls boardd.v1.BoardService.PostAsItWas.
+func (c *boardServiceClient) PostAsItWas(ctx context.Context, req *connect.Request[v1.PostAsItWasRequest]) (*connect.Response[v1.PostAsItWasResponse], error) {
+	return c.postAsItWas.CallUnary(ctx, req)
 }
 
 // WatchBoard calls boardd.v1.BoardService.WatchBoard.
@@ -828,6 +844,7 @@ type BoardServiceHandler interface {
 	RestoreJobs(context.Context, *connect.Request[v1.RestoreJobsRequest]) (*connect.Response[v1.RestoreJobsResponse], error)
 	PurgeJobs(context.Context, *connect.Request[v1.PurgeJobsRequest]) (*connect.Response[v1.PurgeJobsResponse], error)
 	ReleaseJobs(context.Context, *connect.Request[v1.ReleaseJobsRequest]) (*connect.Response[v1.ReleaseJobsResponse], error)
+	PostAsItWas(context.Context, *connect.Request[v1.PostAsItWasRequest]) (*connect.Response[v1.PostAsItWasResponse], error)
 	WatchBoard(context.Context, *connect.Request[v1.WatchBoardRequest], *connect.ServerStream[v1.Event]) error
 	ListEvents(context.Context, *connect.Request[v1.ListEventsRequest]) (*connect.Response[v1.ListEventsResponse], error)
 	ExplainJob(context.Context, *connect.Request[v1.ExplainJobRequest]) (*connect.Response[v1.ExplainJobResponse], error)
@@ -950,6 +967,12 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 		BoardServiceReleaseJobsProcedure,
 		svc.ReleaseJobs,
 		connect.WithSchema(boardServiceMethods.ByName("ReleaseJobs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	boardServicePostAsItWasHandler := connect.NewUnaryHandler(
+		BoardServicePostAsItWasProcedure,
+		svc.PostAsItWas,
+		connect.WithSchema(boardServiceMethods.ByName("PostAsItWas")),
 		connect.WithHandlerOptions(opts...),
 	)
 	boardServiceWatchBoardHandler := connect.NewServerStreamHandler(
@@ -1196,6 +1219,8 @@ func NewBoardServiceHandler(svc BoardServiceHandler, opts ...connect.HandlerOpti
 			boardServicePurgeJobsHandler.ServeHTTP(w, r)
 		case BoardServiceReleaseJobsProcedure:
 			boardServiceReleaseJobsHandler.ServeHTTP(w, r)
+		case BoardServicePostAsItWasProcedure:
+			boardServicePostAsItWasHandler.ServeHTTP(w, r)
 		case BoardServiceWatchBoardProcedure:
 			boardServiceWatchBoardHandler.ServeHTTP(w, r)
 		case BoardServiceListEventsProcedure:
@@ -1323,6 +1348,10 @@ func (UnimplementedBoardServiceHandler) PurgeJobs(context.Context, *connect.Requ
 
 func (UnimplementedBoardServiceHandler) ReleaseJobs(context.Context, *connect.Request[v1.ReleaseJobsRequest]) (*connect.Response[v1.ReleaseJobsResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.ReleaseJobs is not implemented"))
+}
+
+func (UnimplementedBoardServiceHandler) PostAsItWas(context.Context, *connect.Request[v1.PostAsItWasRequest]) (*connect.Response[v1.PostAsItWasResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.BoardService.PostAsItWas is not implemented"))
 }
 
 func (UnimplementedBoardServiceHandler) WatchBoard(context.Context, *connect.Request[v1.WatchBoardRequest], *connect.ServerStream[v1.Event]) error {
