@@ -19,8 +19,8 @@ const longestWait = 60 * time.Second
 func (p *program) jobGetCommand() *cobra.Command {
 	var fields []string
 	var log bool
-	c := p.command("get UUID...", "Show jobs", "A job that ended is shown as long as the board remembers it. With --log what is kept of its log is\nshown as well, as boardd job log does.",
-		"boardd job get 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --fields name,details",
+	c := p.command("get UUID...", "Show jobs", "A job that ended is shown as long as the board remembers it. With --log what is kept of its log is\nshown as well, as boardd job log does; with -o json it is then written whole, and boardd job post\n--from FILE --as-it-was puts it back, or onto another board.",
+		"boardd job get 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --fields name,details\n  boardd job get 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --log -o json > job.json",
 		func(ctx context.Context, args []string) error {
 			if err := uuids(args, true); err != nil {
 				return err
@@ -31,7 +31,7 @@ func (p *program) jobGetCommand() *cobra.Command {
 			}
 			defer done()
 			if log {
-				fields = withLog(fields)
+				fields = withLog(fields, p.output == "json")
 			}
 			jobs, err := board.Get(ctx, client.GetOptions{Fields: fields}, args...)
 			return p.showJobs(jobs, err)
@@ -42,14 +42,15 @@ func (p *program) jobGetCommand() *cobra.Command {
 	return c
 }
 
-// withLog adds the log to the fields that are wanted, of which none means all.
-func withLog(fields []string) []string {
+// withLog adds the log to the fields that are wanted, of which none means all, and all of
+// them the job whole where that is wanted, too.
+func withLog(fields []string, whole bool) []string {
 	if len(fields) > 0 {
 		return append(fields, "log")
 	}
 	all := (*boarddv1.Job)(nil).ProtoReflect().Descriptor().Fields()
 	for i := range all.Len() {
-		if name := all.Get(i).JSONName(); name != "givenFields" {
+		if name := all.Get(i).JSONName(); name != "givenFields" && (whole || name != "asItWas") {
 			fields = append(fields, name)
 		}
 	}

@@ -28,6 +28,7 @@ type postFlags struct {
 	operations  []string
 	after       []string
 	from        string
+	asItWas     bool
 
 	batch        string
 	uniqueKey    string
@@ -43,14 +44,23 @@ func (p *program) jobPostCommand() *cobra.Command {
 			"The file is checked first, and nothing is posted if a line is wrong. A line without\n"+
 			"a uuid gets one that is made from the file's content and the line's number: posting\n"+
 			"the same file again adds nothing twice as long as the board remembers its jobs (its\n"+
-			"idempotency window), so that after an error the command may simply be repeated.",
+			"idempotency window), so that after an error the command may simply be repeated.\n\n"+
+			"With --as-it-was the file is what boardd job get -o json --log wrote, of one job or more: they are\n"+
+			"put on the board as they were, with uuids, ages, states, attempts, operations and logs, but without\n"+
+			"claims. A job that the board knows is refused, in the trash or ended too: purge it first. For\n"+
+			"tenant-admin.",
 		`boardd job post resize --details '{"path":"/a.png"}' --priority high --label customer=acme`+"\n"+
-			"  boardd job post --from jobs.jsonl",
+			"  boardd job post --from jobs.jsonl\n"+
+			"  boardd job post --from job.json --as-it-was --board other",
 		func(ctx context.Context, args []string) error {
-			if f.from != "" {
-				if len(args) > 0 {
-					return usagef("--from names the jobs: no NAME besides it")
-				}
+			switch {
+			case f.from != "" && len(args) > 0:
+				return usagef("--from names the jobs: no NAME besides it")
+			case f.asItWas && f.from == "":
+				return usagef("--as-it-was wants --from: a file that boardd job get -o json --log wrote, or - for the standard input")
+			case f.asItWas:
+				return p.postAsItWas(ctx, f.from)
+			case f.from != "":
 				return p.postFile(ctx, f.from)
 			}
 			return p.postOne(ctx, f, args)
@@ -60,6 +70,7 @@ func (p *program) jobPostCommand() *cobra.Command {
 	flags.StringVar(&f.uuid, "uuid", "", "the job's uuid; posting it again adds nothing (default: a new one)")
 	flags.Var(&f.notBefore, "not-before", "when the job may be claimed first: a time, or a duration from now")
 	flags.StringVar(&f.from, "from", "", "file with a job on each line; - for standard input")
+	flags.BoolVar(&f.asItWas, "as-it-was", false, "the file has jobs whole: put them on the board as they were")
 	for _, name := range []string{"uuid", "not-before"} {
 		c.MarkFlagsMutuallyExclusive("from", name)
 	}
