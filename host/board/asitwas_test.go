@@ -1,12 +1,14 @@
 package board
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -194,6 +196,30 @@ func TestAsItWasInvalid(t *testing.T) {
 		}
 		if _, err := b.PostAsItWas(t.Context(), make([]*WholeJob, MaxBatch+1)); job.KindOf(err) != job.Invalid {
 			t.Errorf("too many: %v, want INVALID", err)
+		}
+	})
+}
+
+// importless is a driver whose store takes in no jobs of others.
+type importless struct{ driver.Driver }
+
+func (d importless) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := d.Driver.OpenBoard(ctx, spec)
+	status.Capabilities.Imports = false
+	return status, err
+}
+
+// TestAsItWasUnsupported posts a job as it was where the store cannot take it.
+func TestAsItWasUnsupported(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from, to := start(t, openStore(t), Spec{}), start(t, importless{openStore(t)}, Spec{Name: "elsewhere"})
+		w, err := to.ReadAsItWas(whole(t, from, post(t, from, job.Posting{Name: "a"})[0].ID)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.PostAsItWas(t.Context(), []*WholeJob{w}); job.KindOf(err) != job.Unsupported || !strings.Contains(err.Error(), "the store of the board") {
+			t.Errorf("%v, want UNSUPPORTED", err)
 		}
 	})
 }
