@@ -184,3 +184,55 @@ func TestEntitiesOfTaskFlow(t *testing.T) {
 	register() // where the node had stayed, TaskFlow would have made none
 	listed("py@host:1")
 }
+
+// TestZooKeeperAsItWas puts a job of TaskFlow's back that was purged, for TaskFlow to do it, and
+// brings the board to another one through a file.
+func TestZooKeeperAsItWas(t *testing.T) {
+	t.Parallel()
+	b := serveZooKeeper(t)
+	uuid := b.python.Post("flow", testserver.Args{"book": true}).UUID
+	testserver.Eventually(t, "boardd sees TaskFlow's job", func() bool { return b.command("job", "get", uuid).Run() == nil })
+	claims := filepath.Join(t.TempDir(), "claims.jsonl")
+	write(t, claims, b.run("job", "claim", uuid, "--owner", "me", "-o", "json"))
+	b.run("job", "abandon", "--claims", claims, "--reason", "not today")
+	file := filepath.Join(t.TempDir(), "job.json")
+	write(t, file, b.run("job", "get", uuid, "--log", "-o", "json"))
+	const shown = "name,state,priority,details,book,attempt,attempts,lastReason,createdAt"
+	before := b.run("job", "get", uuid, "--fields", shown, "-o", "json")
+	if !strings.Contains(before, `"book":{"uuid":"`) || !strings.Contains(before, `"lastReason":"not today"`) {
+		t.Errorf("the job of TaskFlow's is %s", before)
+	}
+	b.run("job", "trash", uuid)
+	b.run("job", "purge", uuid)
+	b.run("job", "post", "--from", file, "--as-it-was")
+	if after := b.run("job", "get", uuid, "--fields", shown, "-o", "json"); after != before {
+		t.Errorf("the job that was put back is %s: want %s", after, before)
+	}
+	testserver.Eventually(t, "TaskFlow sees the job", func() bool {
+		list, err := b.python.List(true)
+		return err == nil && len(list) == 1 && list[0].UUID == uuid && list[0].Name == "flow"
+	})
+	exported := filepath.Join(t.TempDir(), "default.jsonl")
+	b.run("board", "export", "default", "--to", exported)
+	if out := b.run("board", "import", "copy", "--from", exported, "--backend", "main"); !strings.Contains(out, "jobs:") {
+		t.Error(out)
+	}
+	if got := b.run("job", "get", uuid, "--board", "copy", "--fields", shown, "-o", "json"); got != before {
+		t.Errorf("the job on the copy of the board is %s: want %s", got, before)
+	}
+	conductor := b.python.Go("conductor", testserver.Args{"board": "python", "name": "conductor"})
+	testserver.Eventually(t, "a conductor of TaskFlow's has done the job", func() bool {
+		list, err := b.python.List(false)
+		return err == nil && len(list) == 0
+	})
+	if err := b.python.Do("stop", testserver.Args{"name": "conductor"}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := conductor(nil); err != nil {
+		t.Error(err)
+	}
+	var runs []string
+	if err := b.python.Do("runs", nil, &runs); err != nil || !slices.Equal(runs, []string{"flow"}) {
+		t.Errorf("TaskFlow ran %q, %v: want the job that was put back", runs, err)
+	}
+}

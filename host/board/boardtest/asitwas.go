@@ -52,11 +52,6 @@ func asItWas(_ *testing.T, s *suite) {
 	h.finish(r, 0, job.OpSuccess, `"well"`)
 	h.consume(r)
 	before, w := h.whole(rich)
-	if s.harness.NoImports {
-		_, err := h.PostAsItWas(h.within(), []*board.WholeJob{w})
-		h.kind(err, job.Unsupported)
-		return
-	}
 	h.kind(one(h.Trash(h.within(), nil, []job.ID{rich}, "to be put back")), job.NoKind)
 	h.same(before, w)
 	h.same(h.whole(aside))

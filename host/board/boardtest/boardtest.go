@@ -27,8 +27,6 @@ type Harness struct {
 	NoReplace bool
 	// NoBatches says that the driver counts no batches.
 	NoBatches bool
-	// NoImports says that the driver takes in no jobs of other stores.
-	NoImports bool
 	// Patience is how long a test waits for what has to come; 0: five minutes, since
 	// a busy machine is no defect.
 	Patience time.Duration

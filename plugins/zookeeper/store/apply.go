@@ -29,7 +29,7 @@ const (
 	opDropped
 )
 
-// Apply carries out the ops side by side. An op goes on when its caller has
+// Apply carries out the ops side by side, imports one after the other. An op goes on when its caller has
 // left: whether it was done has to be known here in any case.
 func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []driver.Result {
 	results := make([]driver.Result, len(ops))
@@ -52,12 +52,20 @@ func (s *Store) Apply(ctx context.Context, name string, ops []driver.Op) []drive
 		done   chan struct{}
 	}
 	flights := make([]*flight, len(ops))
+	var imported *flight // the last one
 	for i := range ops {
 		f := &flight{done: make(chan struct{})}
 		flights[i] = f
 		op := copyOp(&ops[i])
+		var before *flight
+		if op.Import != nil {
+			before, imported = imported, f
+		}
 		b.ops.Go(func() {
 			defer close(f.done)
+			if before != nil {
+				<-before.done // jobs are in the order of their imports
+			}
 			inner, cancel := context.WithTimeout(b.life, opTime)
 			defer cancel()
 			f.result = b.apply(inner, op, func() bool { return f.state.CompareAndSwap(opWaits, opBegun) || f.state.Load() == opBegun })
@@ -111,6 +119,13 @@ func copyOp(from *driver.Op) *driver.Op {
 	if op.Hold != nil {
 		h := *op.Hold
 		op.Hold = &h
+	}
+	if op.Import != nil {
+		i := *op.Import
+		if i.Then != nil {
+			i.Then = copyOp(i.Then)
+		}
+		op.Import = &i
 	}
 	if op.Claim != nil {
 		c := *op.Claim
@@ -178,7 +193,7 @@ func (b *board) planned(op *driver.Op, plan *transition.Plan, v *view, at instan
 		return nil, nil
 	case plan.Do == 0:
 		return nil, &r
-	case plan.Do == driver.Post && b.full():
+	case plan.Do == driver.Post && b.full() && (op.Import == nil || op.Import.Then == nil):
 		if !fresh {
 			return nil, nil
 		}

@@ -26,7 +26,7 @@ func (r *record) encode() []byte {
 	}
 	w := writer{append(make([]byte, 0, size), recordFormat, byte(r.place))}
 	counts := r.limits != nil || r.claim != nil && r.claim.limits != nil
-	w.flags(r.posted, r.holdAlways, r.claim != nil, r.end != nil, counts)
+	w.flags(r.posted, r.holdAlways, r.claim != nil, r.end != nil, counts, r.exact != exact{})
 	w.uint(r.version)
 	w.uint(r.position)
 	w.int(r.changedAt)
@@ -61,6 +61,10 @@ func (r *record) encode() []byte {
 			w.shares(r.claim.limits)
 		}
 	}
+	if r.exact != (exact{}) {
+		w.uint(uint64(r.exact.created))
+		w.uint(uint64(r.exact.ended))
+	}
 	return w.out
 }
 
@@ -77,8 +81,8 @@ func decodeRecord(data []byte) (*record, error) {
 		return nil, fmt.Errorf("it stands at place %d: want at most %d", r.place, purged)
 	}
 	d := reader{in: data[2:]}
-	var claimed, hasEnd, counts bool
-	d.flags(&r.posted, &r.holdAlways, &claimed, &hasEnd, &counts)
+	var claimed, hasEnd, counts, precise bool
+	d.flags(&r.posted, &r.holdAlways, &claimed, &hasEnd, &counts, &precise)
 	r.version, r.position, r.changedAt = d.uint(), d.uint(), d.int()
 	d.raw(r.digest[:])
 	r.extra, r.created, r.order, r.status = d.bytes(), d.int(), d.uint(), d.bytes()
@@ -104,6 +108,9 @@ func decodeRecord(data []byte) (*record, error) {
 		if claimed {
 			r.claim.limits = d.shares()
 		}
+	}
+	if precise {
+		r.exact = exact{d.micros(), d.micros()}
 	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.in))
@@ -247,6 +254,16 @@ func (d *reader) within(least, most int64) int64 {
 		return 0
 	}
 	return n
+}
+
+// micros reads a part of a millisecond.
+func (d *reader) micros() uint16 {
+	n := d.uint()
+	if n >= 1000 {
+		d.fail(fmt.Errorf("%d microseconds are left of a millisecond: want less than 1000", n))
+		return 0
+	}
+	return uint16(n)
 }
 
 // count reads how many things follow, each of at least a byte.

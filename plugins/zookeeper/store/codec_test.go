@@ -30,11 +30,11 @@ func fullRecord() *record {
 	}
 }
 
-var allowed = cmp.AllowUnexported(record{}, claim{}, planned{}, ending{}, stamp{}, entry{}, answer{}, grant{}, head{}, root{})
+var allowed = cmp.AllowUnexported(record{}, claim{}, planned{}, ending{}, stamp{}, entry{}, answer{}, grant{}, head{}, root{}, exact{})
 
 func TestRecord(t *testing.T) {
 	t.Parallel()
-	for _, r := range []*record{{}, fullRecord(), {place: purged, priority: job.VeryHigh}} {
+	for _, r := range []*record{{}, fullRecord(), {exact: exact{created: 1}}, {created: 5, exact: exact{ended: 999}}, {place: purged, priority: job.VeryHigh}} {
 		back, err := decodeRecord(r.encode())
 		if err != nil {
 			t.Fatal(err)

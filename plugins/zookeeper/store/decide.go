@@ -103,10 +103,10 @@ func (b *board) changeOf(op *driver.Op, plan *transition.Plan, v *view, at insta
 	case driver.Trash:
 		v.carry(ch.rec)
 		ch.takeNode, ch.lock = true, takeLock
-		ch.rec.place, ch.rec.end = inTrash, nil
+		ch.rec.place, ch.rec.end, ch.rec.exact.ended = inTrash, nil, 0
 	case driver.Restore:
 		ch.outTrash, ch.rec.trash = v.rec.trash, ""
-		ch.rec.place, ch.rec.end = onBoard, nil
+		ch.rec.place, ch.rec.end, ch.rec.exact.ended = onBoard, nil, 0
 		ch.holdOrFree(at)
 	case driver.Purge:
 		ch.outTrash = v.rec.trash
@@ -186,9 +186,14 @@ func (ch *change) write(plan *transition.Plan) *driver.Result {
 // end takes the job off the board for good.
 func (ch *change) end(plan *transition.Plan, v *view, at instant) {
 	v.carry(ch.rec)
-	r, e := ch.rec, &plan.Ending
 	ch.takeNode, ch.lock = true, takeLock
-	r.place, r.limits = ended, nil
+	ch.over(plan, v, at)
+}
+
+// over writes that the job has ended.
+func (ch *change) over(plan *transition.Plan, v *view, at instant) {
+	r, e := ch.rec, &plan.Ending
+	r.place, r.limits, r.exact.ended = ended, nil, 0
 	r.end = &ending{outcome: e.Outcome, token: plan.EndedBy, stamped: true}
 	if e.Keep > 0 {
 		r.end.until, r.end.data, r.end.kept = at.wall.Add(e.Keep).UnixMilli(), e.Data, e.KeepPosting

@@ -179,7 +179,7 @@ func (x *examination) trash(ctx context.Context) error {
 	slices.SortFunc(views, byEnd)
 	beside := 0
 	for _, v := range views {
-		if strings.HasSuffix(v.rec.trash, v.id.String()) {
+		if strings.HasSuffix(v.rec.trash, v.id.String()) && !strings.HasSuffix(v.rec.trash, importedPrefix+v.id.String()) {
 			beside++
 		}
 		stat, err := x.client().Exists(ctx, v.rec.trash)

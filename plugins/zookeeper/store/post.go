@@ -24,15 +24,22 @@ func (b *board) post(ctx context.Context, op *driver.Op, begin func() bool) driv
 	if a.view == nil {
 		a.view = &view{id: p.ID} // if it is not, ZooKeeper says so
 	}
-	var plan transition.Plan
+	var plan, then transition.Plan // then is of what an imported job went through
 	return a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
 		ch, r := b.planned(op, &plan, v, at, a.fresh)
-		if ch != nil {
+		switch {
+		case ch == nil:
+		case op.Import == nil:
 			ch.newNode, ch.post = data, posting
+		default:
+			then = b.take(ch, op, &plan, v, at, data, posting)
 		}
 		return ch, r, nil
 	}, func(v *view, w written) driver.Result {
 		r := w.finish(&plan, v)
+		if then.Do != 0 {
+			r = transition.Imported(&then, r, w.finish(&then, v))
+		}
 		r.Record = v.show(b.now(), 0)
 		return r
 	})

@@ -35,7 +35,7 @@ type record struct {
 	digest   [16]byte
 	extra    []byte
 	created  int64  // when it was posted; 0 while the posting's node says so
-	order    uint64 // Posting.Sequence; likewise
+	order    uint64 // (stat) Posting.Sequence, once created says something
 	status   []byte
 	attached []string // names of attached records, sorted
 
@@ -56,10 +56,14 @@ type record struct {
 	node   string // the posting's name in TaskFlow's folder, once it was known
 	trash  string // the node that the posting lies in, while it is in the trash
 
-	end    *ending
+	end    *ending // of a job in the trash: when it was put there, in another store
+	exact  exact   // of a job that came from another store
 	stamps []stamp
 	mark   [16]byte // names the write that made this state
 }
+
+// exact are the microseconds of times that are kept in milliseconds.
+type exact struct{ created, ended uint16 }
 
 // A claim is one that was made through boardd.
 type claim struct {
@@ -115,6 +119,9 @@ func (r *record) settle(zxid uint64, at int64) {
 	set(&r.position)
 	set(&r.placed)
 	date(&r.changedAt)
+	if r.created != 0 {
+		set(&r.order)
+	}
 	if r.claim != nil {
 		set(&r.claim.token.Epoch)
 		date(&r.claim.since)
@@ -151,6 +158,21 @@ func (r *record) clone() *record {
 // changed makes the next write a change of the job: its version, place in the
 // board's history and time are those of the write.
 func (r *record) changed() { r.version, r.position, r.changedAt = 0, 0, 0 }
+
+// createdAt is when the job was posted, once the record says so.
+func (r *record) createdAt() time.Time {
+	return atMillis(r.created).Add(time.Duration(r.exact.created) * time.Microsecond)
+}
+
+// endedAt is when the job ended, or was put into the trash, where r.end says so.
+func (r *record) endedAt() time.Time {
+	return atMillis(r.end.at).Add(time.Duration(r.exact.ended) * time.Microsecond)
+}
+
+// micros is what millis leaves out of a time.
+func micros(t time.Time) uint16 {
+	return uint16(t.Sub(t.Truncate(time.Millisecond)).Microseconds()) //nolint:gosec // less than a thousand
+}
 
 func millis(t time.Time) int64 {
 	if t.IsZero() {

@@ -228,7 +228,7 @@ func (v *view) show(at instant, parts driver.Parts) *driver.Record {
 		if rec.place == inTrash {
 			r.EndedAt = atMillis(rec.changedAt)
 			if rec.end != nil {
-				r.EndedAt = atMillis(rec.end.at)
+				r.EndedAt = rec.endedAt()
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func (v *view) showEnd(r *driver.Record, at instant, parts driver.Parts) {
 		return
 	}
 	e := v.rec.end
-	r.Outcome, r.EndedAt = e.outcome, atMillis(e.at)
+	r.Outcome, r.EndedAt = e.outcome, v.rec.endedAt()
 	if !e.final(at) {
 		r.Status = nil
 		return
@@ -290,7 +290,7 @@ func (v *view) posting(at instant) driver.Posting {
 	}
 	p.Digest = rec.digest
 	if rec.created != 0 {
-		p.CreatedAt, p.Sequence = atMillis(rec.created), rec.order
+		p.CreatedAt, p.Sequence = rec.createdAt(), rec.order
 	}
 	if v.node == "" {
 		p.Name = rec.name
