@@ -51,7 +51,16 @@ type Spec struct {
 
 	Recorder Recorder // nil: nothing is recorded
 
+	Slept Slept // when it was last closed, and how it stood until now
+
 	Logger *slog.Logger
+}
+
+// Slept is how a board stood on which nothing happened while it was closed. The zero value says
+// nothing.
+type Slept struct {
+	Since  time.Time
+	Counts Counts
 }
 
 // Retry says what becomes of a job whose claim was lost or given back.

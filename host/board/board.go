@@ -96,6 +96,7 @@ func New(d driver.Driver, spec Spec) *Board {
 	b.scheduler.all, b.scheduler.wake = map[string]*scheduled{}, make(chan struct{}, 1)
 	b.batches.init()
 	b.samples.init()
+	b.samples.slept(&spec.Slept, time.Now())
 	b.scheduler.missed = func(name string, from, to time.Time) {
 		b.metrics.TicksMissed.Add(1)
 		b.log.Warn("ticks of a schedule are left out: they are later than its catch-up", "schedule", name, "from", from, "to", to)

@@ -55,6 +55,23 @@ func (s *sampler) init() {
 	s.writer = binary.BigEndian.Uint64(id[:])
 }
 
+// slept counts how a board stood that was closed until now although jobs waited there.
+func (s *sampler) slept(r *Slept, now time.Time) {
+	c := &r.Counts
+	if r.Since.IsZero() || c.Ready+c.Delayed == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fresh.AddStill(r.Since, now, func(at time.Time) chart.Sample {
+		sample := chart.Sample{chart.Waiting: c.Ready, chart.Delayed: c.Delayed}
+		if !c.OldestReadyAt.IsZero() {
+			sample[chart.Oldest] = max(0, int64(at.Sub(c.OldestReadyAt)/time.Second))
+		}
+		return sample
+	})
+}
+
 // sampleForever takes a sample each minute and keeps it in the store, until ctx ends. Hosts
 // and boards do so at different seconds, so that not all write at once.
 func (b *Board) sampleForever(ctx context.Context) {

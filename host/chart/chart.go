@@ -110,13 +110,27 @@ func (r *Ring) Add(at time.Time, s *Sample) {
 
 // AddIdle counts that all was zero in each minute of a time.
 func (r *Ring) AddIdle(from, to time.Time) {
+	r.AddStill(from, to, func(time.Time) Sample { return Sample{} })
+}
+
+// AddStill counts how things stood in a time in which nothing happened. at says so of a moment:
+// it is asked for the last one of each step.
+func (r *Ring) AddStill(from, to time.Time, at func(time.Time) Sample) {
 	for i, span := range spans {
 		last := span.slot(to)
 		for slot := max(span.slot(from), last-int64(span.Steps)+1); slot <= last; slot++ {
-			r.put(i, slot, &Sample{})
+			s := at(earlier(span.begin(slot+1), to))
+			r.put(i, slot, &s)
 		}
 	}
 	r.cut(to)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // put adds a sample to a slot of the i-th span. A clock that shows a time before 1970 counts
