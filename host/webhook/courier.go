@@ -24,9 +24,10 @@ type Options struct {
 type Courier struct {
 	o Options
 
-	mu   sync.Mutex
-	want map[task]*Hook
-	wake chan struct{}
+	mu     sync.Mutex
+	want   map[task]*Hook
+	stands map[string]standing // of the tellers that have told everything, by the hook's key
+	wake   chan struct{}
 }
 
 // task names one thing that is done for one hook.
@@ -40,7 +41,7 @@ func New(o Options) *Courier {
 	if o.Tally == nil {
 		o.Tally = NewTally()
 	}
-	return &Courier{o: o, want: map[task]*Hook{}, wake: make(chan struct{}, 1)}
+	return &Courier{o: o, want: map[task]*Hook{}, stands: map[string]standing{}, wake: make(chan struct{}, 1)}
 }
 
 // Set says which hooks are told of the board, and of which the deliveries are jobs there.
@@ -118,6 +119,8 @@ func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 		}
 		find := func(ctx context.Context) (*board.Board, error) { return c.o.Deliveries(ctx, h.Deliveries) }
 		teller := teller{hook: h, board: c.o.Board, deliveries: find, log: log, tally: c.o.Tally}
+		teller.stands = func(s *standing) { c.stand(h.key(), s) }
+		defer teller.stands(nil)
 		defer c.o.Tally.fails(h.key(), false)
 		var trouble complaint
 		for ctx.Err() == nil {

@@ -29,6 +29,7 @@ type teller struct {
 	deliveries func(context.Context) (*board.Board, error) // where they are jobs
 	log        *slog.Logger
 	tally      *Tally
+	stands     func(*standing) // is told how the teller stands; nil: it has something to tell
 
 	from    string // where a hook begins that is new: the present, when the board was first seen open here
 	to      *board.Board
@@ -46,6 +47,7 @@ type teller struct {
 
 // session tells of what happens until something fails or ctx ends.
 func (t *teller) session(ctx context.Context) error {
+	defer t.stands(nil)
 	_, now, err := t.board.Events(ctx, "", 1, 0)
 	if err != nil {
 		return err
@@ -63,6 +65,11 @@ func (t *teller) session(ctx context.Context) error {
 	for {
 		if err := t.step(ctx); err != nil {
 			return err
+		}
+		if t.told || t.turned {
+			t.stands(nil)
+		} else {
+			t.stands(&standing{hook: t.hook, cursor: t.mark.Cursor, waits: t.mark.Waits})
 		}
 		t.tally.fails(t.hook.key(), false)
 	}
