@@ -120,6 +120,8 @@ func countAll(ctx context.Context, boards []*Board, notOlder time.Duration) driv
 	for i, b := range boards {
 		if m := b.driver.Load(); m != nil {
 			asking.Go(func() { all[i] = m.count(ctx, notOlder, countPatience) })
+		} else {
+			all[i] = b.rests()
 		}
 	}
 	asking.Wait()

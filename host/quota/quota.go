@@ -128,6 +128,20 @@ type Spec struct {
 
 	// Ready reports whether the board is open.
 	Ready func() bool
+
+	// Rests returns what the board had when it was closed since nothing is to be done on it; nil:
+	// it was not. It holds until the board is opened. It may be nil.
+	Rests func() *driver.Counts
+}
+
+// rests returns what a board has that is closed.
+func (b *Board) rests() driver.Counts {
+	if b.spec.Rests != nil {
+		if c := b.spec.Rests(); c != nil {
+			return *c
+		}
+	}
+	return driver.Counts{}
 }
 
 // NewBoard begins to count for a board.
@@ -190,12 +204,16 @@ func (q *Quotas) Use(ctx context.Context, tenant string) map[string]int64 {
 		"watchers": m.watchers.Load(), "policy_fuel": m.burnt.Load(),
 	}
 	for _, b := range q.Boards(tenant) {
-		if d := b.driver.Load(); d != nil && b.spec.Ready() {
-			counts := d.count(ctx, countsFor, countPatience)
-			use[keyOpenJobs] += counts.Open
-			use[keyClaims] += counts.Claimed
-			use[keyDetailBytes] += counts.Limits[keyDetailBytes]
+		counts := b.rests()
+		if d := b.driver.Load(); d != nil {
+			if !b.spec.Ready() {
+				continue
+			}
+			counts = d.count(ctx, countsFor, countPatience)
 		}
+		use[keyOpenJobs] += counts.Open
+		use[keyClaims] += counts.Claimed
+		use[keyDetailBytes] += counts.Limits[keyDetailBytes]
 	}
 	return use
 }
