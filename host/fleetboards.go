@@ -75,6 +75,16 @@ func (s *Hosted) use(now time.Time) {
 	}
 }
 
+// enter counts a call until release is called: a board rests only while there is none, since
+// it may wait for something that another caller does.
+func (s *Hosted) enter() (release func() bool) {
+	s.calls.Add(1)
+	return func() bool {
+		s.use(time.Now())
+		return s.calls.Add(-1) >= 0
+	}
+}
+
 // open reports whether the board can serve.
 func (s *Hosted) open() bool {
 	b := s.board.Load()

@@ -130,14 +130,15 @@ func (r *gauged) look(ctx context.Context, s *Hosted, b *board.Board) {
 		r.gauge.read(ctx, b)
 		r.gauge.Hooks = s.hookGauge(b)
 	} else if rests := s.resting.Load(); rests != nil {
-		r.gauge.Ready, r.gauge.Counts = true, rests.counts()
+		r.gauge.Ready, r.gauge.Counts, r.gauge.Hooks = true, rests.counts(), s.hookGauge(nil)
 	}
 	if s.told != r.told {
 		r.told, r.tries = s.told, nil
 	}
 }
 
-// hookGauge reads what the board has to do with webhooks.
+// hookGauge reads what the board has to do with webhooks. b is nil for one that rests, which has
+// no deliveries.
 func (s *Hosted) hookGauge(b *board.Board) *HookGauge {
 	all := s.hooks.Load()
 	g := HookGauge{Tells: len(all.tells) > 0, Sends: len(all.sends) > 0}
@@ -145,7 +146,7 @@ func (s *Hosted) hookGauge(b *board.Board) *HookGauge {
 		return nil
 	}
 	g.Untold = s.told.Stuck()
-	if g.Sends {
+	if g.Sends && b != nil {
 		g.Tries, g.Undelivered = s.told.Tries(), b.OldestOpen()
 	}
 	return &g

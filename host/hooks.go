@@ -31,6 +31,24 @@ func (h *Host) hooksOf(b config.Board) (s hooks) {
 	return s
 }
 
+// told names the webhooks that are told of the board by what each is told of; "": none is.
+func (s *hooks) told() string {
+	if len(s.tells) == 0 {
+		return ""
+	}
+	type told struct {
+		Board, Name, Deliveries string
+		Events                  []webhook.Kind
+		Waiting                 time.Duration
+	}
+	list := make([]told, len(s.tells))
+	for i := range s.tells {
+		h := &s.tells[i]
+		list[i] = told{h.Board, h.Name, h.Deliveries, h.Events, h.Waiting}
+	}
+	return digestOf(list)
+}
+
 // about reports whether a board has to do with a webhook.
 func (s *hooks) about(board, name string) bool {
 	is := func(h webhook.Hook) bool { return h.Board == board && h.Name == name }
@@ -59,8 +77,8 @@ func (s *Hosted) hook(all hooks) {
 	s.hooks.Store(&all)
 	if c := s.courier.Load(); c != nil {
 		c.Set(all.tells, all.sends)
-	} else if len(all.tells) > 0 {
-		s.call() // so that somebody follows the board, if it rests
+	} else if r := s.resting.Load(); r != nil && all.told() != r.Told {
+		s.call() // so that somebody follows the board
 	}
 }
 

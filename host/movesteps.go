@@ -101,12 +101,12 @@ func (r *moveRun) source(ctx context.Context) (board.Status, error) {
 	if on == nil {
 		return board.Status{}, NoBoard(r.at.Name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
 	b, err := r.host.Open(ctx, on)
 	if err != nil {
 		return board.Status{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, openingTime)
-	defer cancel()
 	if err := b.Ready(ctx); err != nil {
 		return board.Status{}, err
 	}

@@ -184,8 +184,10 @@ func (h *Host) Await(ctx context.Context, on *Hosted) error {
 	return err
 }
 
-// Open waits until a board is open, and returns it.
+// Open waits until a board is open, and returns it. It does not rest before ctx ends.
 func (h *Host) Open(ctx context.Context, on *Hosted) (*board.Board, error) {
+	release := on.enter()
+	context.AfterFunc(ctx, func() { release() })
 	return on.wait(ctx, h.opening)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/boardd/boardd/host/quota"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/host/webhook"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
@@ -51,11 +52,13 @@ type Hosted struct {
 	warmUntil atomic.Int64 // it stays open so long although it is another server's, likewise
 	place     placing      // only the review of the fleet uses it
 
-	since   atomic.Int64  // when it was opened, in Unix nanoseconds
-	called  chan struct{} // closed when a board that rests is to be opened
-	calling sync.Once     // of closing called
-	resting atomic.Pointer[rested]
-	before  chan struct{} // of one in whose place another one was open: closed when it is known whether it rests
+	since   atomic.Int64           // when it was opened, in Unix nanoseconds
+	called  chan struct{}          // closed when a board that rests is to be opened
+	calling sync.Once              // of closing called
+	resting atomic.Pointer[rested] // while it rests
+	slept   atomic.Pointer[rested] // as it last rested; nil: it did not, since it is served
+	calls   atomic.Int64           // that are under way here
+	before  chan struct{}          // of one in whose place another one was open: closed when it is known whether it rests
 
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
@@ -83,6 +86,12 @@ func (h *Host) newServed(c config.Board) *Hosted {
 	s.quota = h.quotas.NewBoard(quota.Spec{
 		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
 		Ready: func() bool { b := s.board.Load(); return b != nil && b.Status().Ready },
+		Rests: func() *driver.Counts {
+			if r := s.slept.Load(); r != nil {
+				return r.used()
+			}
+			return nil
+		},
 	})
 	return s
 }
@@ -191,6 +200,9 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	}
 	defer func() { _ = rules.Close() }() // after the board, which asks them
 	spec := s.spec()
+	if r := s.slept.Load(); r != nil {
+		spec.Slept = board.Slept{Since: r.Since, Counts: *r.counts()}
+	}
 	spec.Rules, spec.Books = rules.Rules(), h.booksOf(s.config)
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too

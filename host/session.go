@@ -168,6 +168,9 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	if s.host.fleet.strange(found) {
 		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has, which cannot be reached now", found.config.Name)
 	}
+	if s.cancel != nil {
+		s.release = append(s.release, found.enter())
+	}
 	found.use(time.Now())
 	if f := s.host.fleet; f != nil && !found.asked() {
 		f.moves.fallback.Add(1)

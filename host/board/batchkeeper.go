@@ -34,6 +34,8 @@ type batchKeeper struct {
 	hinted map[string]struct{}        // whose jobs changed
 	ears   map[string][]chan struct{} // of those who wait
 	wake   chan struct{}              // has room for one
+
+	looking bool // at those that were taken last
 }
 
 // keptBatch is what the host knows of a batch's record.
@@ -204,7 +206,15 @@ func (k *batchKeeper) take(every bool, now time.Time) (names []string) {
 	}
 	clear(k.hinted)
 	slices.Sort(names)
+	k.looking = len(names) > 0
 	return names
+}
+
+// looked says that the batches which were taken last were looked at.
+func (k *batchKeeper) looked() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.looking = false
 }
 
 // due reports whether there is something to do for a batch that stands so.
@@ -260,6 +270,7 @@ func (b *Board) keepBatches(ctx context.Context) {
 		}
 		if paused, _ := b.pause.look(); !paused {
 			b.lookAtBatches(ctx, b.batches.take(every, time.Now()))
+			b.batches.looked()
 		}
 		if sleep.For(ctx, batchPause) != nil {
 			return

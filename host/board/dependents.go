@@ -15,6 +15,8 @@ type dependents struct {
 	due  map[job.ID]struct{}            // who is to be looked at
 	gone map[job.ID]time.Time           // since when a prerequisite looks done, on shared boards
 	wake chan struct{}                  // one element: due is not empty; read without mu
+
+	looking bool // at those that were taken last
 }
 
 // isGone reports whether a job has looked done in every call for at least goneTime.
@@ -127,5 +129,6 @@ func (d *dependents) take(most int) []job.ID {
 		ids = append(ids, id)
 		delete(d.due, id)
 	}
+	d.looking = len(ids) > 0
 	return ids
 }

@@ -137,5 +137,16 @@ func (ix *Index) Next() (time.Time, bool) {
 	return next, !next.IsZero()
 }
 
+// NextDelayed returns when the next job becomes ready that waits for its time, if any does.
+func (ix *Index) NextDelayed() (time.Time, bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	a, ok := ix.delays.first()
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Unix(0, a.at), true
+}
+
 // DueSooner returns a channel that is signalled when Next moved closer.
 func (ix *Index) DueSooner() <-chan struct{} { return ix.sooner }

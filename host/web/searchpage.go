@@ -138,7 +138,7 @@ func (v *visit) search(ctx context.Context, one finder) []hits {
 		if !boards[i].Status.Ready || i >= searchedBoards || ctx.Err() != nil {
 			continue
 		}
-		if c := boards[i].Rests; c != nil && c.Trashed+c.Complete == 0 {
+		if c := boards[i].Rests; c != nil && c.Ready+c.Delayed+c.Trashed+c.Complete == 0 {
 			list[i].err = nil // there is nothing to be found
 			continue
 		}

@@ -1,0 +1,181 @@
+package board
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boardd/boardd/host/chart"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// rests has a board in a bubble rest, or fails.
+func rests(t *testing.T, b *Board) Rest {
+	t.Helper()
+	synctest.Wait()
+	r, ok := b.MayRest(t.Context())
+	if !ok {
+		t.Fatal("the board does not rest")
+	}
+	return r
+}
+
+// awake fails if a board in a bubble rests.
+func awake(t *testing.T, b *Board, why string) {
+	t.Helper()
+	synctest.Wait()
+	if r, ok := b.MayRest(t.Context()); ok {
+		t.Fatalf("the board rests as %+v although %s", r, why)
+	}
+}
+
+// TestRestWithJobs has a board rest on which jobs wait: it says how many, since when, and when
+// the next one becomes ready.
+func TestRestWithJobs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		began := time.Now()
+		if r := rests(t, b); r.Counts != (Counts{}) || r.Due.After(began.Add(MaxRest)) || r.Due.Before(began.Add(MaxRest/2)) {
+			t.Errorf("without jobs it rests as %+v", r)
+		}
+		first := post(t, b, job.Posting{Name: "ready"}, job.Posting{Name: "later", NotBefore: began.Add(time.Hour)}, job.Posting{Name: "sooner", NotBefore: began.Add(time.Minute)})[0]
+		time.Sleep(30 * time.Second)
+		post(t, b, job.Posting{Name: "younger"})
+		r := rests(t, b)
+		if c := r.Counts; c.Ready != 2 || c.Delayed != 2 || !c.OldestReadyAt.Equal(first.CreatedAt) || !r.Due.Equal(began.Add(time.Minute)) {
+			t.Errorf("with jobs it rests as %+v", r)
+		}
+		time.Sleep(time.Minute)
+		if r := rests(t, b); r.Counts.Ready != 3 || r.Counts.Delayed != 1 || !r.Due.Equal(began.Add(time.Hour)) {
+			t.Errorf("a minute later it rests as %+v", r)
+		}
+	})
+}
+
+// TestRestNotWhileClaimed has a claimed job keep its board open, and the job that went back onto
+// the board with a pause be due when that ends.
+func TestRestNotWhileClaimed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{Retry: Retry{Backoff: time.Hour}})
+		postN(t, b, 1)
+		claimOne(t, b, ClaimRequest{Lease: time.Minute})
+		awake(t, b, "a job is claimed")
+		time.Sleep(time.Minute + time.Second)
+		if r := rests(t, b); r.Counts.Delayed != 1 || time.Until(r.Due) > time.Hour {
+			t.Errorf("after the lease it rests as %+v", r)
+		}
+	})
+}
+
+// TestRestNotWhileAwaited has a call that waits for a job keep its board open.
+func TestRestNotWhileAwaited(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		post(t, b, job.Posting{Name: "later", NotBefore: time.Now().Add(time.Hour)})
+		for what, call := range map[string]func(context.Context) error{
+			"ClaimJobs": func(ctx context.Context) error {
+				_, err := b.Claim(ctx, ClaimRequest{Owner: "w", Wait: 30 * time.Second})
+				return err
+			},
+			"Work": func(ctx context.Context) error {
+				_, err := b.Work(ctx, WorkRequest{Claims: ClaimRequest{Owner: "w", Max: 1, Wait: 30 * time.Second}})
+				return err
+			},
+		} {
+			rests(t, b)
+			ended := make(chan error, 1)
+			go func() { ended <- call(t.Context()) }()
+			awake(t, b, what+" waits")
+			if err := <-ended; err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			rests(t, b)
+		}
+	})
+}
+
+// TestRestWithPrerequisites has a job rest that waits for another one, which only a caller ends,
+// and not before it was looked at whether that has ended.
+func TestRestWithPrerequisites(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		before := postN(t, b, 1)[0]
+		post(t, b, job.Posting{Name: "after", After: []job.Prerequisite{{ID: before.ID}}})
+		if r := rests(t, b); r.Counts.Ready != 1 || r.Counts.Delayed != 1 {
+			t.Errorf("it rests as %+v", r)
+		}
+		b.waiting.again([]job.ID{{1}})
+		if !b.waiting.busy() {
+			t.Error("a job is to be looked at, and nobody is busy")
+		}
+		c := claimOne(t, b, ClaimRequest{})
+		wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, c)})), job.NoKind)
+		if r := rests(t, b); r.Counts.Ready != 1 || r.Counts.Delayed != 0 {
+			t.Errorf("after the other one it rests as %+v", r)
+		}
+	})
+}
+
+// TestRestWithBatches has a batch rest that ends with its last job, and one that has ended be
+// due when it is forgotten.
+func TestRestWithBatches(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{Window: MaxRest + time.Hour})
+		post(t, b, job.Posting{Name: "one", Batch: "all"})
+		if _, err := b.PutBatch(t.Context(), "all", &job.Posting{Name: "then"}, 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		rests(t, b)
+		c := claimOne(t, b, ClaimRequest{})
+		wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, c)})), job.NoKind)
+		time.Sleep(time.Minute)
+		if r := rests(t, b); r.Counts.Ready != 1 {
+			t.Errorf("what follows is not there: %+v", r)
+		}
+		time.Sleep(BatchKept - time.Hour)
+		if r := rests(t, b); time.Until(r.Due) > time.Hour {
+			t.Errorf("it rests for %s, and the batch is forgotten within the hour", time.Until(r.Due))
+		}
+	})
+}
+
+// TestRestUntilJobsAreForgotten has a board with ended jobs be opened when its store may forget
+// them.
+func TestRestUntilJobsAreForgotten(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{Window: time.Minute, History: time.Hour})
+		postN(t, b, 1)
+		c := claimOne(t, b, ClaimRequest{})
+		wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, c)})), job.NoKind)
+		if r := rests(t, b); r.Counts.Complete != 1 || time.Until(r.Due) != time.Hour {
+			t.Errorf("it rests for %s, want an hour: %+v", time.Until(r.Due), r)
+		}
+	})
+}
+
+// TestSamplesOfRest has the charts of a board that was closed show the jobs that waited there
+// meanwhile.
+func TestSamplesOfRest(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		now := time.Now()
+		b := start(t, openStore(t), Spec{Slept: Slept{Since: now.Add(-30 * time.Minute), Counts: Counts{Ready: 3, Delayed: 2, OldestReadyAt: now.Add(-time.Hour)}}})
+		ring, err := b.Samples(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := ring.Window(chart.Spans()[0], now)
+		waiting, oldest := w.Values(chart.Waiting), w.Values(chart.Oldest)
+		if last := len(waiting) - 1; waiting[last] != 3 || waiting[last-29] != 3 || waiting[last-31] != chart.Missing || oldest[last] != 3600 || oldest[last-20] >= oldest[last-10] {
+			t.Errorf("waiting %v, oldest %v", waiting, oldest)
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
+)
+
+// restDocs is which boards of one store rest.
+type restDocs struct {
+	docs   driver.Documents
+	synced chan struct{} // closed when all are known
+	once   sync.Once
+	roused func(key string) // is called when a host has opened a board
+	laid   func(key string) // is called when a host says that a board rests
+
+	mu    sync.Mutex
+	known map[string]*rested
+}
+
+// rests returns which boards rest on the backend's store, and follows that from the first
+// call on.
+func (b *backend) rests(h *Host) *restDocs {
+	b.line.Lock()
+	defer b.line.Unlock()
+	if b.resting == nil {
+		ctx, cancel := context.WithCancel(h.running)
+		context.AfterFunc(b.ending, cancel)
+		d := &restDocs{docs: b.running.Load().driver.Documents(), synced: make(chan struct{}), known: map[string]*rested{}}
+		d.roused = func(key string) {
+			if s := h.registry.keyed(b, key); s != nil && s.resting.Load() != nil {
+				s.call()
+			}
+		}
+		d.laid = func(key string) {
+			if s := h.registry.keyed(b, key); s != nil && s.board.Load() != nil && !s.quiet(h.restAfter()) {
+				h.registry.leaving.Go(func() { _ = s.rouse(ctx, h) }) // or restForever does
+			}
+		}
+		b.wg.Go(func() { d.follow(ctx) })
+		b.resting = d
+	}
+	return b.resting
+}
+
+// follow learns of every change until ctx ends.
+func (d *restDocs) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		d.watch(ctx)
+		_ = sleep.For(ctx, time.Second) // its end is the loop's
+	}
+}
+
+// watch learns of changes until the store is lost.
+func (d *restDocs) watch(ctx context.Context) {
+	there, begun := map[string]bool{}, false
+	for c, err := range d.docs.Watch(ctx, driver.Space{Name: restSpace}) {
+		switch {
+		case err != nil:
+			d.once.Do(func() { close(d.synced) }) // boards are rather opened than kept waiting
+			return                                // it is looked at again
+		case c.Synced:
+			if begun = true; len(there) < d.count() {
+				d.forget(there)
+			}
+			d.once.Do(func() { close(d.synced) })
+		default:
+			if !begun {
+				there[c.Document.Name] = !c.Deleted
+			}
+			d.learn(c)
+		}
+	}
+}
+
+func (d *restDocs) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.known)
+}
+
+// forget drops what a watch that began did not tell of.
+func (d *restDocs) forget(there map[string]bool) {
+	d.mu.Lock()
+	var gone []string
+	for key := range d.known {
+		if !there[key] {
+			delete(d.known, key)
+			gone = append(gone, key)
+		}
+	}
+	d.mu.Unlock()
+	for _, key := range gone {
+		d.roused(key)
+	}
+}
+
+func (d *restDocs) learn(c driver.DocumentChange) {
+	key := c.Document.Name
+	r := &rested{}
+	bad := !c.Deleted && json.Unmarshal(c.Document.Data, r) != nil // it is opened, and the document deleted
+	d.mu.Lock()
+	if c.Deleted {
+		delete(d.known, key)
+	} else {
+		d.known[key] = r
+	}
+	d.mu.Unlock()
+	if c.Deleted || bad {
+		d.roused(key)
+	} else {
+		d.laid(key)
+	}
+}
+
+// knows reports whether a board is known to rest.
+func (d *restDocs) knows(key string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known[key] != nil
+}
+
+// of returns how a board rests; nil: it does not. It waits a while until that is known.
+func (d *restDocs) of(ctx context.Context, key string) *rested {
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	select {
+	case <-d.synced:
+	case <-ctx.Done():
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known[key]
+}
+
+// put says that a board rests.
+func (d *restDocs) put(ctx context.Context, key string, r rested) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if _, err := d.docs.Put(ctx, driver.Space{Name: restSpace}, driver.Document{Name: key, Data: data}, 0); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[key] = &r
+	return nil
+}
+
+// rouse says that a board is open: nothing is left that says otherwise when it returns nil.
+func (d *restDocs) rouse(ctx context.Context, key string) error {
+	at := driver.Space{Name: restSpace}
+	for {
+		doc, err := d.docs.Get(ctx, at, key)
+		if err == nil {
+			err = d.docs.Delete(ctx, at, key, doc.Version)
+		}
+		switch job.KindOf(err) {
+		case job.NoKind, job.NotFound:
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.known, key)
+			return nil
+		case job.Aborted: // another host did something about it
+		default:
+			return err
+		}
+	}
+}
