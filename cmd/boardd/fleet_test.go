@@ -104,7 +104,7 @@ func settled(t *testing.T, servers ...*testserver.Server) {
 	})
 }
 
-func fleetClient(t *testing.T, servers ...*testserver.Server) *client.Client {
+func fleetClient(t testing.TB, servers ...*testserver.Server) *client.Client {
 	t.Helper()
 	var addrs []string
 	for _, s := range servers {
@@ -255,7 +255,7 @@ func fleetWaits(t *testing.T, servers []*testserver.Server) {
 }
 
 // scrape reads a server's metrics.
-func scrape(t *testing.T, s *testserver.Server) string {
+func scrape(t testing.TB, s *testserver.Server) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Addr+"/metrics", http.NoBody)
 	if err != nil {

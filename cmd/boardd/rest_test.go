@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/client"
 )
@@ -47,19 +49,32 @@ board "tables" {
 `
 
 // openBoards returns what a server's metrics say of how many boards it has open.
-func openBoards(t *testing.T, s *testserver.Server) string {
+func openBoards(t testing.TB, s *testserver.Server) string {
+	t.Helper()
+	return metricOf(t, s, "boardd_boards_open ")
+}
+
+// jobsOf returns what a server's metrics say of how many jobs of a state a board has.
+func jobsOf(t testing.TB, s *testserver.Server, board, state string) string {
+	t.Helper()
+	return metricOf(t, s, fmt.Sprintf(`boardd_jobs{board=%q,state=%q,tenant="default"} `, board, state))
+}
+
+// metricOf returns the value of a metric, named with its labels.
+func metricOf(t testing.TB, s *testserver.Server, name string) string {
 	t.Helper()
 	for line := range strings.Lines(scrape(t, s)) {
-		if n, ok := strings.CutPrefix(line, "boardd_boards_open "); ok {
+		if n, ok := strings.CutPrefix(line, name); ok {
 			return strings.TrimSpace(n)
 		}
 	}
 	return "unknown"
 }
 
-// TestBoardsAtRest has boards on real stores rest: those that boardd alone writes, and not
-// those that others write to. They stay closed over a kill of the server, and open for whoever
-// calls; a board with a job is opened after the kill although nobody calls.
+// TestBoardsAtRest has boards on real stores rest: those that boardd alone writes, with jobs that
+// wait or without, and not those that others write to. They stay closed over a kill of the
+// server, and open for whoever calls, and when a job is due that waited for its time; a board
+// with a claimed job is opened after the kill although nobody calls.
 func TestBoardsAtRest(t *testing.T) {
 	t.Parallel()
 	redis := testserver.StartRedis(t, testserver.RedisOptions{})
@@ -74,18 +89,30 @@ func TestBoardsAtRest(t *testing.T) {
 		t.Helper()
 		testserver.Eventually(t, what, func() bool { return server.Ready() && openBoards(t, server) == want })
 	}
+	own := []string{"disk", "cache"}
 	atRest("the boards of others are open alone", "2") // foreign, tables
-	for _, name := range []string{"disk", "cache"} {
+	for _, name := range own {
 		once(t, c.Board(name))
 	}
 	atRest("the boards rest again", "2")
-	if _, err := c.Board("disk").Post(t.Context(), &client.NewJob{Name: "stays"}); err != nil {
-		t.Fatal(err)
+	at := time.Now().Add(15 * time.Second)
+	for _, name := range own {
+		if _, err := c.Board(name).Post(t.Context(), &client.NewJob{Name: "waits"}, &client.NewJob{Name: "later", NotBefore: timestamppb.New(at)}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	atRest("a board with a job stays open", "3")
+	atRest("boards with jobs that wait rest", "2")
+	for _, name := range own {
+		if ready, delayed := jobsOf(t, server, name, "ready"), jobsOf(t, server, name, "delayed"); time.Now().Before(at) && (ready != "1" || delayed != "1") {
+			t.Errorf("the metrics of %s: %s ready, %s delayed", name, ready, delayed)
+		}
+		if age := metricOf(t, server, fmt.Sprintf(`boardd_oldest_ready_seconds{board=%q,tenant="default"} `, name)); age == "0" || age == "unknown" {
+			t.Errorf("the oldest job of %s has waited for %s", name, age)
+		}
+	}
 	server.Kill()
 	server.Restart()
-	atRest("after a kill one board is at rest still", "3")
+	atRest("after a kill they are at rest still", "2")
 	list, err := c.Boards(t.Context())
 	for _, b := range list {
 		if !b.GetReady() || b.GetDurability() == "" {
@@ -95,9 +122,27 @@ func TestBoardsAtRest(t *testing.T) {
 	if err != nil || len(list) != 4 {
 		t.Errorf("%d boards, %v", len(list), err)
 	}
+	for _, name := range own {
+		testserver.Eventually(t, "the job is ready whose time has come", func() bool { return jobsOf(t, server, name, "ready") == "2" })
+	}
+	if time.Now().Before(at) {
+		t.Error("a job is ready before its time")
+	}
+	atRest("they rest again", "2")
+	claims, err := c.Board("disk").Claim(t.Context(), client.ClaimOptions{Owner: "w", Lease: time.Minute})
+	if err != nil || len(claims) != 1 || claims[0].Job.GetName() != "waits" {
+		t.Fatalf("claims %v, %v", claims, err)
+	}
+	atRest("a board with a claimed job is open", "3")
+	server.Kill()
+	server.Restart()
+	atRest("after a kill it is opened", "3")
+	if err := c.Board("disk").Consume(t.Context(), claims...); err != nil {
+		t.Fatal(err)
+	}
 	once(t, c.Board("cache"))
-	if counts, err := c.Board("cache").Count(t.Context()); err != nil || counts.GetComplete() != 2 {
-		t.Errorf("counts %v, %v, want two jobs complete", counts, err)
+	if counts, err := c.Board("cache").Count(t.Context()); err != nil || counts.GetComplete() != 2 || counts.GetReady() != 2 {
+		t.Errorf("counts %v, %v, want two jobs complete and two ready", counts, err)
 	}
 }
 
@@ -116,12 +161,17 @@ func once(t *testing.T, b *client.Board) {
 	}
 }
 
-// TestFleetAtRest has the boards of a fleet rest, which costs callers nothing: calls through
+// TestFleetAtRest has the boards of a fleet rest, a job on each, which costs callers nothing: calls through
 // any server open them, while servers come and go. curl gets no error either.
 func TestFleetAtRest(t *testing.T) {
 	t.Parallel()
 	servers := startFleetWith(t, 3, `rest_after = "1s"`)
 	boards := fleetClient(t, servers...)
+	for i := range fleetBoards {
+		if _, err := boards.Board(fmt.Sprint("b", i)).Post(t.Context(), &client.NewJob{Name: "waits"}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for round := range 4 {
 		testserver.Eventually(t, "all boards rest", func() bool {
 			for _, s := range servers {
