@@ -75,7 +75,7 @@ func (h *Host) newServed(c config.Board) *Hosted {
 	if h.fleet == nil {
 		s.ask()
 	}
-	s.schedules.Store(&c.Schedules)
+	s.schedules.Store(&s.config.Schedules) // of c there would be another copy
 	all := h.hooksOf(c)
 	s.hooks.Store(&all)
 	running, stop := context.WithCancelCause(h.running)

@@ -147,7 +147,7 @@ func (b *Board) rests() driver.Counts {
 // NewBoard begins to count for a board.
 func (q *Quotas) NewBoard(s Spec) *Board {
 	b := &Board{quotas: q, spec: s}
-	b.limits.Store(&s.Limits)
+	b.limits.Store(&b.spec.Limits)
 	return b
 }
 
