@@ -41,7 +41,7 @@ func (f *boardFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.settings.Mode, "mode", "", "serve, or observe: write nothing to the store")
 	flags.StringVar(&f.settings.Fencing, "fencing", "", "token, or owner: a claim may be named by its owner alone")
 	flags.Var(&f.lease, "lease", "lease of a claim that asks for none")
-	flags.Var(&f.maxLease, "max-lease", "longest lease that a claim may ask for")
+	flags.Var(&f.maxLease, "max-lease", "longest lease of a claim; one that asks for more gets this")
 	flags.BoolVar(&f.allowNoExpiry, "allow-no-expiry", false, "allow claims without a lease")
 	flags.BoolVar(&f.hideDetails, "hide-details", false, "the web pages show a job's details only to who asks for them")
 	flags.Var(&f.window, "idempotency-window", "how long a finished job is remembered")

@@ -302,8 +302,12 @@ func fromDuration(path string, d *durationpb.Duration, least time.Duration) (tim
 	if d == nil {
 		return 0, nil
 	}
+	if err := d.CheckValid(); err != nil { // only the binary form can say such a thing
+		return 0, invalid(path, "want a duration of at most 10,000 years whose seconds and nanoseconds have one sign, got %d s and %d ns",
+			d.GetSeconds(), d.GetNanos())
+	}
 	got := d.AsDuration()
-	if d.CheckValid() != nil || got < least {
+	if got < least {
 		return 0, invalid(path, "want at least %s, got %s", seconds(least), seconds(got))
 	}
 	return got, nil
