@@ -23,6 +23,7 @@ import (
 	"github.com/boardd/boardd/host/auditor"
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/board/filter"
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/chart"
 	"github.com/boardd/boardd/host/config"
@@ -354,6 +355,7 @@ var limits = []struct {
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
 	{"host.MaxMoveWait", host.MaxMoveWait, "that a move waits at most for claims that cannot come along"},
+	{"record.MaxEnded", record.MaxEnded, "claims of one job, the last that were abandoned or trashed, which are known again in a store to which the board has moved"},
 	{"host.FailedAfter", host.FailedAfter, "for which a backend may fail before a server is not ready"},
 	{"catalog.MaxSilence", catalog.MaxSilence, "without an answer of the catalog's store, after which its tokens are refused"},
 	{"tenant.MinSecret", tenant.MinSecret, "characters of a secret, at least"},

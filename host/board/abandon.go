@@ -115,6 +115,9 @@ func (b *Board) abandonOp(p *proof, s *currentJob, o *AbandonOptions) driver.Op 
 	if o.RetryAfter != nil {
 		wait = *o.RetryAfter
 	}
+	if p.must.ByToken() {
+		after.End(record.Ended{By: p.token})
+	}
 	op := b.lose(p.op(driver.Release), s, after, reason, wait)
 	if op.Kind == driver.Release {
 		op.Event = job.Abandoned
@@ -173,6 +176,7 @@ func (b *Board) Trash(ctx context.Context, refs []Ref, ids []job.ID, reason stri
 	a.ids = append(a.ids, ids...)
 	a.errs = append(a.errs, make([]error, len(ids))...)
 	a.enough = func(i int, s *currentJob) bool { return s != nil && (i >= len(refs) || proofs[i].known(s)) }
+	a.gaveUp = func(int) How { return ToTrash }
 	reason = cleanReason(reason)
 	a.plan = func(i int, s *currentJob) (driver.Op, error) {
 		if i < len(refs) {

@@ -76,6 +76,9 @@ type alteration struct {
 	// repeats says which other endings an earlier try of the call may have been.
 	// It may be nil: none.
 	repeats func(i int, s *currentJob) []endingOp
+	// gaveUp says how an item gives its claim up, if it does so by its token. It may be nil:
+	// none does.
+	gaveUp func(i int) How
 	// done is told of each answer. It may be nil.
 	done func(i int, s *currentJob, r *driver.Result)
 }
@@ -144,6 +147,9 @@ func (a *alteration) round(ctx context.Context, items []int, again bool, news []
 	results := a.board.send(ctx, a.opened, ops)
 	if a.repeats != nil {
 		a.board.recognise(ctx, a.opened, ops, results, func(n int) []endingOp { return a.repeats(items[of[n]], present[of[n]]) })
+	}
+	if a.gaveUp != nil {
+		recall(ops, results, func(n int) How { return a.gaveUp(items[of[n]]) })
 	}
 	for n := range results {
 		k := of[n]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -54,6 +55,7 @@ func (b *Board) endClaims(ctx context.Context, refs []Ref, of func(i int) *Endin
 		}
 		return nil
 	}
+	a.gaveUp = func(i int) How { return of(i).How }
 	a.done = func(i int, _ *currentJob, r *driver.Result) {
 		switch of(i).How {
 		case ToConsume:
@@ -96,6 +98,9 @@ func (b *Board) trashOp(p *proof, id job.ID, s *currentJob, reason string) (driv
 	}
 	after := s.status
 	after.Exhausted = false
+	if p.must.ByToken() {
+		after.End(record.Ended{By: p.token, Trashed: true})
+	}
 	op := p.op(driver.Trash)
 	after.Lose(reason, attemptOf(&after, s.entry))
 	b.setAside(&op, after)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/boardd/boardd/host/board/record"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -93,6 +94,21 @@ func (b *Board) recognise(ctx context.Context, opened *driver.BoardStatus, ops [
 			if r.Kind == job.NoKind {
 				ops[of[i]], results[of[i]] = again[i], r
 			}
+		}
+	}
+}
+
+// recall answers refused ops that gave claims up in another store, from which the board has
+// moved since: what that store knew by tokens stayed there, and is in the jobs' own records.
+func recall(ops []driver.Op, results []driver.Result, how func(n int) How) {
+	for n := range ops {
+		op, r := &ops[n], &results[n]
+		if op.Precondition != driver.HeldByToken || r.Kind != job.LeaseLost && r.Kind != job.NotFound || r.Record == nil || how(n) == ToConsume {
+			continue
+		}
+		s, err := record.ReadStatus(r.Record.Status)
+		if err == nil && s.HasEnded(record.Ended{By: op.Token, Trashed: how(n) == ToTrash}) {
+			*r = driver.Result{Repeated: true, Version: r.Record.Version, Position: r.Record.Position, Record: r.Record}
 		}
 	}
 }

@@ -31,6 +31,7 @@ func TestStatusRoundTrip(t *testing.T) {
 			Reasons: []string{"of an older version", "two", "three"}, Attempts: []Attempt{{}, {Owner: "w", Begun: at, Ended: at.Add(time.Hour), Lease: 30 * time.Second}},
 			Last: "three", Present: Attempt{Begun: at.Add(time.Minute), Lease: job.MaxLease},
 		},
+		{Ended: []Ended{{By: job.Token{Generation: 1, Epoch: 1 << 63, Nonce: [16]byte{1, 15: 2}}}, {By: job.Token{Nonce: [16]byte{3}}, Trashed: true}}},
 	}
 	for _, want := range tests {
 		got, err := ReadStatus(want.Encode())
@@ -44,6 +45,42 @@ func TestStatusRoundTrip(t *testing.T) {
 }
 
 var statusParts = cmp.AllowUnexported(Status{}, Attempt{}, Operations{}, OpTimes{}, Log{}, Chunk{})
+
+// TestStatusEnded keeps the last claims that were given up, and tells them apart.
+func TestStatusEnded(t *testing.T) {
+	t.Parallel()
+	by := func(n int) Ended {
+		return Ended{By: job.Token{Epoch: uint64(n), Nonce: [16]byte{7}}, Trashed: n%2 == 0}
+	}
+	var s Status
+	for n := range MaxEnded {
+		s.End(by(n + 1))
+	}
+	before := s
+	s.End(by(MaxEnded + 1))
+	if !before.HasEnded(by(1)) || before.HasEnded(by(MaxEnded+1)) {
+		t.Errorf("a record is changed by what becomes of its copy: %+v", before.Ended)
+	}
+	got, err := ReadStatus(s.Encode())
+	if err != nil || len(got.Ended) != MaxEnded {
+		t.Fatalf("%d claims of %d are known: %v", len(got.Ended), MaxEnded, err)
+	}
+	for n := range MaxEnded + 1 {
+		if e := by(n + 1); got.HasEnded(e) != (n > 0) {
+			t.Errorf("claim %d is known: %v", n+1, got.HasEnded(e))
+		}
+	}
+	other := by(5)
+	other.Trashed = !other.Trashed
+	if got.HasEnded(other) || got.HasEnded(Ended{}) {
+		t.Error("a claim is known that ended in another way, or none")
+	}
+	for _, cut := range [][]byte{nil, make([]byte, 16), make([]byte, 18)} {
+		if _, err := ReadStatus(AppendField([]byte{Version}, statusEnded, cut)); err == nil {
+			t.Errorf("a claim of %d bytes is read", len(cut))
+		}
+	}
+}
 
 func TestStatusKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
@@ -67,6 +104,8 @@ func FuzzStatus(f *testing.F) {
 	s := Status{Attempt: 3, Reasons: []string{"x"}, Last: "x", HasPriority: true, Priority: job.Low}
 	f.Add(s.Encode())
 	s.Attempts, s.Present = []Attempt{{Owner: "w", Begun: time.UnixMicro(5)}}, Attempt{Lease: time.Second}
+	f.Add(s.Encode())
+	s.End(Ended{By: job.Token{Epoch: 300, Nonce: [16]byte{9}}, Trashed: true})
 	f.Add(s.Encode())
 	f.Add([]byte{1, 1, 1})
 	f.Add([]byte{1, StatusStarted, 1, 0})

@@ -44,6 +44,7 @@ type Status struct {
 	Ahead, Unbegun int32
 
 	RestoredAt time.Time // the last time that it was put back from the trash
+	Ended      []Ended   // claims that were given up, oldest first
 
 	unknown []byte // fields of a newer version, as they were read
 }
@@ -73,6 +74,7 @@ const (
 	statusRanOutBy            = 25
 	statusAhead               = 26
 	statusUnbegun             = 27
+	statusEnded               = 28 // of one claim each
 )
 
 // ReadStatus decodes a status record. One that cannot be read gives the zero
@@ -91,6 +93,12 @@ func ReadStatus(record []byte) (Status, error) {
 			return nil
 		case statusLog:
 			return s.Log.read(data)
+		case statusEnded:
+			e, err := readEnded(data)
+			if len(s.Ended) < MaxEnded {
+				s.Ended = append(s.Ended, e)
+			}
+			return err
 		case statusAttemptOf, statusPresent:
 			a, err := readAttempt(data)
 			if tag == statusPresent {
@@ -179,6 +187,7 @@ func (s *Status) Encode() []byte {
 	for i := range s.Attempts {
 		size += len(s.Attempts[i].Owner) + 24
 	}
+	size += 28 * len(s.Ended)
 	b := make([]byte, 1, size)
 	b[0] = Version
 	b = AppendNumber(b, statusAttempt, int64(s.Attempt))
@@ -208,6 +217,9 @@ func (s *Status) Encode() []byte {
 	b = AppendNumber(b, statusAhead, int64(s.Ahead))
 	b = AppendNumber(b, statusUnbegun, int64(s.Unbegun))
 	b = AppendTime(b, statusRestored, s.RestoredAt)
+	for i := range s.Ended {
+		b = appendEnded(b, &s.Ended[i])
+	}
 	b = append(b, s.unknown...)
 	if len(b) == 1 {
 		return nil

@@ -31,8 +31,8 @@ type state struct {
 	byHost bool
 
 	// moves says that the job's board may move: a store that it comes to does not know which
-	// claims were abandoned or trashed before.
-	moves bool
+	// claims were abandoned or trashed before the job was purged.
+	moves, purged bool
 }
 
 // anyToken is the token of a claim whose client was not told.
@@ -207,7 +207,7 @@ func (s state) byHand(op history.Op) (state, bool) {
 	case history.Purge:
 		ok := s.phase == job.Trashed || s.phase == job.Complete
 		s = s.off(job.Unknown)
-		s.posting = ""
+		s.posting, s.purged = "", true
 		return s, ok
 	case history.Release:
 		return s.free(), s.phase == job.Claimed || s.lapsed
@@ -251,6 +251,6 @@ func (s state) refuses(op history.Op) bool {
 		return op.Kind == job.NotFound && !onBoard
 	}
 	done := s.phase == job.Complete && s.doneBy == op.Token
-	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && (!s.endedBy(op.Call, op.Token) || s.moves && op.Call != history.Consume) ||
+	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && (!s.endedBy(op.Call, op.Token) || s.moves && s.purged && op.Call != history.Consume) ||
 		op.Kind == job.NotFound && s.gone() && !done
 }

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,25 +34,29 @@ func TestForgottenByAMove(t *testing.T) {
 	}
 }
 
-// A new store does not know again who abandoned or trashed a claim.
+// A new store knows again who abandoned or trashed a claim, unless the job was purged since.
 func TestEndedBeforeAMove(t *testing.T) {
 	t.Parallel()
 	for _, ending := range []history.Call{history.Abandon, history.Trash} {
-		h := &history.History{
-			Ops: []history.Op{
+		for _, c := range []struct{ purged, moves, found bool }{{false, false, true}, {false, true, true}, {true, false, true}, {true, true, false}} {
+			h := &history.History{Ops: []history.Op{
 				call(0, "p", history.Post, a, posting(1)),
 				call(1, "w", history.Claim, a, claim("w", "t1", 1)),
 				call(2, "w", ending, a, by("t1")),
 				call(20, "w", ending, a, refused(job.LeaseLost, by("t1"))),
-			},
-			Moves: []history.Move{{To: "there", Begin: 3 * time.Millisecond, End: 10 * time.Millisecond, State: "MOVED"}},
-		}
-		if finds(h, "linear") {
-			t.Errorf("%s, a move, and LEASE_LOST: found", ending)
-		}
-		h.Moves = nil
-		if !finds(h, "linear") {
-			t.Errorf("%s, and LEASE_LOST without a move: not found", ending)
+			}}
+			if c.purged {
+				h.Ops = slices.Insert(h.Ops, 3, call(3, "o", history.SetAside, a, nil), call(4, "o", history.Purge, a, nil), call(5, "p", history.Post, a, posting(1)))
+				if ending == history.Trash {
+					h.Ops = slices.Delete(h.Ops, 3, 4)
+				}
+			}
+			if c.moves {
+				h.Moves = []history.Move{{To: "there", Begin: 6 * time.Millisecond, End: 10 * time.Millisecond, State: "MOVED"}}
+			}
+			if found := finds(h, "linear"); found != c.found {
+				t.Errorf("%s, and LEASE_LOST; the job was purged: %v, and its board moved: %v: found %v, want %v", ending, c.purged, c.moves, found, c.found)
+			}
 		}
 	}
 }
