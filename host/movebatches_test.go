@@ -65,3 +65,33 @@ func TestMovedBatch(t *testing.T) {
 		t.Errorf("%+v on the board, %v: want the one job that follows", counts, err)
 	}
 }
+
+// TestBatchOfAFrozenBoard asks for batches while nothing can be changed.
+func TestBatchOfAFrozenBoard(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	if _, err := d.board(0).PutBatch(ctx, "b", &job.Posting{Name: "then"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.board(0).Post(ctx, []job.Posting{{Name: "part", Batch: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	paused, goOn := d.pauseAt(0, "rest")
+	d.move(0, "two")
+	paused()
+	for i := range d.hosts {
+		b, err := d.board(i).Batch(ctx, "b", 0)
+		if err != nil || b.Group.Open != 1 || b.Then == nil {
+			t.Errorf("host %d: the batch is %+v, %v: want one open job, and what follows it", i, b, err)
+		}
+		if all, _, err := d.board(i).Batches(ctx, "", 10, nil); err != nil || len(all) != 1 {
+			t.Errorf("host %d: the batches are %+v, %v: want one", i, all, err)
+		}
+		if _, err := d.board(i).CloseBatch(ctx, "b"); job.KindOf(err) != job.Unavailable {
+			t.Errorf("host %d: a batch of a frozen board is closed: %v", i, err)
+		}
+	}
+	goOn()
+	d.until(catalog.Moved)
+}

@@ -278,6 +278,30 @@ func TestMoveThereAndBack(t *testing.T) {
 	}
 }
 
+// pauseAt has a host's moves pause before a step, and returns what waits until one is there and
+// what lets it go on.
+func (d *deployment) pauseAt(i int, step string) (paused, goOn func()) {
+	there, on := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	host.SetMoves(d.hosts[i], func(name string) error {
+		if name == step {
+			once.Do(func() { close(there) })
+			<-on
+		}
+		return nil
+	}, time.Hour, time.Minute)
+	wait := func() {
+		select {
+		case <-there:
+		case <-within(d.T).Done():
+			d.Error("the move did not come to the step " + step)
+		}
+	}
+	goOn = sync.OnceFunc(func() { close(on) })
+	d.Cleanup(goOn)
+	return wait, goOn
+}
+
 // moveSteps are all places at which a host may be killed, in order.
 var moveSteps = []string{"prepare", "receive", "documents", "jobs", "round", "freeze", "rest", "compare", "switch", "admit", "admitted"}
 

@@ -43,7 +43,7 @@ type MoveStep uint8
 const (
 	// Freeze has the board refuse every change as Unavailable, those of its documents
 	// included. When it has returned, nothing that was under way changes anything any more.
-	// Reads, scans and watches go on.
+	// Reads, scans, watches and a Tally that changes nothing go on.
 	Freeze MoveStep = iota + 1
 
 	// Thaw ends Freeze. A board that is open already stays so.

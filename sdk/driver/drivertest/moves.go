@@ -11,6 +11,7 @@ import (
 
 var moveChecks = []check{
 	{name: "moves/freeze", run: moving(moveFreeze)},
+	{name: "moves/groups", run: moving(moveGroups)},
 	{name: "moves/thaw", run: moving(moveThaw)},
 	{name: "moves/traffic", run: moving(moveTraffic)},
 	{name: "moves/others", run: moving(moveOthers)},
@@ -144,6 +145,29 @@ func moveFreeze(e *env) {
 	other.openBoard(nil)
 	other.post()
 	other.put(other.shelf(), "a", "b", 0)
+}
+
+// moveGroups checks that a board says how its groups stand while it is frozen, and while it
+// receives, and changes none.
+func moveGroups(e *env) {
+	if !e.grouped() {
+		return
+	}
+	e.must(postGrouped("g"))
+	id := random16()
+	for step, end := range map[driver.MoveStep]driver.MoveStep{driver.Freeze: driver.Thaw, driver.Receive: driver.Admit} {
+		e.step(step, id)
+		if step == driver.Receive {
+			e.openAgain()
+		}
+		e.counts("g", driver.Group{Open: 1}, "the board moves")
+		e.refused(closing("g"), job.Unavailable, "a group of a board that moves is closed")
+		e.refused(driver.Op{Kind: driver.Tally, Group: "other", Forget: true}, job.Unavailable, "a group of a board that moves is forgotten")
+		e.counts("g", driver.Group{Open: 1}, "the board moves, and somebody would have closed the group")
+		e.step(end, id)
+	}
+	e.must(closing("g"))
+	e.counts("g", driver.Group{Open: 1, Closed: true}, "the board was admitted")
 }
 
 // moveThaw checks that a board whose move was given up goes on as if nothing had been.

@@ -103,6 +103,7 @@ end
 -- message, see transition.Passage.
 function group_.refuses(o)
   local passage, mine = group_.passage, o.move and o.move ~= NONE
+  if o.kind == group_.TALLY and o.what == 0 then return end -- it changes nothing
   if mine and passage == 'R' .. o.move then
     if o.after and o.after.kind == group_.HELD and sub(o.after.token, 1, 8) ~= GENERATION then return PRECONDITION, group_.REIGN end
   elseif mine and sub(passage, 1, 1) ~= 'F' then

@@ -57,7 +57,7 @@ type MoveStep int32
 
 const (
 	MoveStep_MOVE_STEP_UNSPECIFIED MoveStep = 0
-	MoveStep_MOVE_STEP_FREEZE      MoveStep = 1 // refuse every change as UNAVAILABLE, those of the board's documents included
+	MoveStep_MOVE_STEP_FREEZE      MoveStep = 1 // refuse every change as UNAVAILABLE, those of the board's documents included; all else goes on
 	MoveStep_MOVE_STEP_THAW        MoveStep = 2 // end that
 	// Refuse likewise all changes of jobs but those with an import of the move; documents can be
 	// changed. With a claim on the board it is FAILED_PRECONDITION, unless the board receives for
