@@ -134,7 +134,10 @@ func (r *moveRun) goOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.move.Brought == 0 {
+	switch {
+	case e.move.Compared:
+		return r.switchOver(ctx, &e)
+	case e.move.Brought == 0:
 		return r.whole(ctx, &e)
 	}
 	if _, err := e.to.open(ctx); err != nil {
@@ -195,7 +198,7 @@ func (r *moveRun) finish(ctx context.Context, e *ends, c *board.Copy) error {
 		}
 		return err
 	}
-	return r.switchOver(ctx, e, c)
+	return r.compare(ctx, e, c)
 }
 
 // whole brings a frozen board from the beginning, where that could not be done before.
@@ -215,11 +218,11 @@ func (r *moveRun) whole(ctx context.Context, e *ends) error {
 	if err := c.Everything(ctx); err != nil {
 		return err
 	}
-	return r.switchOver(ctx, e, c)
+	return r.compare(ctx, e, c)
 }
 
-// switchOver compares both stores, and notes that the board is in the new one.
-func (r *moveRun) switchOver(ctx context.Context, e *ends, c *board.Copy) error {
+// compare compares both stores, notes that they have the same, and goes on to the new one.
+func (r *moveRun) compare(ctx context.Context, e *ends, c *board.Copy) error {
 	if err := r.reached("compare"); err != nil {
 		return err
 	}
@@ -233,13 +236,29 @@ func (r *moveRun) switchOver(ctx context.Context, e *ends, c *board.Copy) error 
 		}
 		return err
 	}
+	if err := r.update(ctx, func(m *catalog.Move) {
+		m.Compared, m.Jobs, m.Claims, m.Lost = true, there.Open+there.Trashed+there.Ended, there.Claimed, c.Lost()
+		m.Total = m.Jobs
+	}); err != nil {
+		return err
+	}
+	return r.switchOver(ctx, e)
+}
+
+// switchOver leaves the old store, where nobody is told any more how jobs stand, and notes that
+// the board is in the new one. Other hosts hear of that a moment later, when jobs may have
+// changed there.
+func (r *moveRun) switchOver(ctx context.Context, e *ends) error {
+	if err := r.reached("leave"); err != nil {
+		return err
+	}
+	if err := e.from.stepOpen(ctx, driver.Move{Step: driver.Leave, ID: e.id}); err != nil {
+		return err
+	}
 	if err := r.reached("switch"); err != nil {
 		return err
 	}
-	return r.update(ctx, func(m *catalog.Move) {
-		m.State, m.Jobs, m.Claims, m.Lost = catalog.Switched, there.Open+there.Trashed+there.Ended, there.Claimed, c.Lost()
-		m.Total = m.Jobs
-	})
+	return r.update(ctx, func(m *catalog.Move) { m.State = catalog.Switched })
 }
 
 // compareCounts compares what both stores say that they have, and returns what the new one

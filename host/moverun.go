@@ -185,7 +185,11 @@ func (r *moveRun) update(ctx context.Context, change func(*catalog.Move)) error 
 // is.
 func (r *moveRun) alive(ctx context.Context, stop context.CancelCauseFunc) {
 	for sleep.For(ctx, beatEvery) == nil {
-		if err := r.update(ctx, func(m *catalog.Move) { m.Jobs, m.Rounds = r.jobs.Load(), r.round.Load() }); errors.Is(err, errNotMine) {
+		if err := r.update(ctx, func(m *catalog.Move) {
+			if !m.Compared {
+				m.Jobs, m.Rounds = r.jobs.Load(), r.round.Load()
+			}
+		}); errors.Is(err, errNotMine) {
 			stop(err)
 			return
 		}

@@ -303,7 +303,7 @@ func (d *deployment) pauseAt(i int, step string) (paused, goOn func()) {
 }
 
 // moveSteps are all places at which a host may be killed, in order.
-var moveSteps = []string{"prepare", "receive", "documents", "jobs", "round", "freeze", "rest", "compare", "switch", "admit", "admitted"}
+var moveSteps = []string{"prepare", "receive", "documents", "jobs", "round", "freeze", "rest", "compare", "leave", "switch", "admit", "admitted"}
 
 // TestMoveGoesOn kills the host that moves a board at each step, while others work on the
 // board: another host goes on, and no job is lost or consumed twice.

@@ -47,6 +47,17 @@ func (m *home) step(ctx context.Context, step driver.Move) error {
 	return m.running.mover.MoveBoard(ctx, m.key(), step)
 }
 
+// stepOpen takes a step with a board that may not be open here.
+func (m *home) stepOpen(ctx context.Context, step driver.Move) error {
+	err := m.step(ctx, step)
+	if job.KindOf(err) == job.Precondition {
+		if _, err = m.open(ctx); err == nil {
+			err = m.step(ctx, step)
+		}
+	}
+	return err
+}
+
 // inbox returns how many postings wait there that somebody else's transactions left.
 func (m *home) inbox(ctx context.Context) (n int, err error) {
 	status, err := m.open(ctx)
@@ -156,14 +167,7 @@ func (r *moveRun) admit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	step := driver.Move{Step: driver.Admit, ID: e.id}
-	err = e.to.step(ctx, step)
-	if job.KindOf(err) == job.Precondition { // it may only not be open here
-		if _, err = e.to.open(ctx); err == nil {
-			err = e.to.step(ctx, step)
-		}
-	}
-	if err != nil {
+	if err := e.to.stepOpen(ctx, driver.Move{Step: driver.Admit, ID: e.id}); err != nil {
 		return err
 	}
 	if err := r.reached("admitted"); err != nil {

@@ -38,6 +38,10 @@ type Move struct {
 
 	Rounds int64 `json:"rounds,omitempty"` // that were made of what changed meanwhile
 
+	// Compared is that all is there, and that both stores count the same. Only then is the
+	// old store left, so that whoever goes on need not read there any more.
+	Compared bool `json:"compared,omitempty"`
+
 	Jobs    int64  `json:"jobs"` // that are there already
 	Total   int64  `json:"total"`
 	Claims  int64  `json:"claims,omitempty"` // that came along

@@ -128,13 +128,18 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 		return nil, err
 	}
 	refs := make([]ref, len(ids))
+	var left error
 	prime := func() {
+		left = b.state.passage.Left()
 		for i, id := range ids {
 			refs[i] = b.refs[id]
 		}
 	}
 	records := make([]driver.Record, len(ids))
 	err = s.read(prime, func(m *snapshot) error {
+		if left != nil {
+			return left
+		}
 		v := b.view(m, parts)
 		for i, id := range ids {
 			rec, err := v.record(refs[i])

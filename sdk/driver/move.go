@@ -12,9 +12,9 @@ import (
 // there while the old one is still at work (see Import.Move), then in rounds what has changed
 // meanwhile, which it learns from Watch. When little is left it freezes the old board, has the
 // new one receive once more, from behind the position that the old one has come to, imports
-// the rest and the claims in hand, notes where the board is now, and admits the new one. Any
-// host may go on where another one stopped, so every step may come twice. Until the host has
-// noted it, the old board is thawed where the move is given up.
+// the rest and the claims in hand, leaves the old one, notes where the board is now, and admits
+// the new one. Any host may go on where another one stopped, so every step may come twice.
+// Until the host has noted it, the old board is thawed where the move is given up.
 type Mover interface {
 	// MoveBoard takes one step of a move with a board that is open here. It is as durable
 	// as any change when it returns, holds on every host of the store, and outlasts closing
@@ -46,7 +46,7 @@ const (
 	// Reads, scans, watches and a Tally that changes nothing go on.
 	Freeze MoveStep = iota + 1
 
-	// Thaw ends Freeze. A board that is open already stays so.
+	// Thaw ends Freeze and Leave. A board that is open already stays so.
 	Thaw
 
 	// Receive has the board refuse likewise every change of its jobs but one with Import.Move,
@@ -60,4 +60,10 @@ const (
 	// Admit ends Receive, and then imports of the move are refused. A board that is open
 	// already stays so.
 	Admit
+
+	// Leave, on a board that the move has frozen, has Read and every Tally refused as
+	// Unavailable, too: when it has returned, no host that has not heard of the move yet tells
+	// anybody how a job or a group stood here. Scans, counts, documents and watches go on, and
+	// a Freeze changes nothing any more. On a board that is not frozen it is Precondition.
+	Leave
 )

@@ -16,7 +16,7 @@ func (s *store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 		return nil, err
 	}
 	found := map[job.ID]*row{}
-	_, err = s.look(ctx, b, func(queue *pgx.Batch, h *head) {
+	h, err := s.look(ctx, b, func(queue *pgx.Batch, h *head) {
 		clear(found)
 		queue.Queue(s.sql(`SELECT `+rowColumns+` FROM {s}.jobs WHERE board = `+boardOf+` AND job = ANY($2)`), []byte(b.Name), uuids(ids)).
 			Query(func(rows pgx.Rows) error {
@@ -28,6 +28,9 @@ func (s *store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 			})
 		s.queueParts(queue, b, ids, parts, found)
 	})
+	if err == nil {
+		err = h.passage.Left()
+	}
 	if err != nil {
 		return nil, err
 	}

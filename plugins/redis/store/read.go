@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -29,6 +30,9 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 	for len(ids) > 0 {
 		n := min(readAtOnce, len(ids))
 		stored, at, err := b.lookAt(ctx, st, texts(ids[:n]), nil, parts)
+		if err == nil {
+			err = at.left
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +57,7 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 // A reading is the commands of one look at some jobs.
 type reading struct {
 	time                           *redis.TimeCmd
-	listings, trash, jobs          *redis.SliceCmd
+	listings, trash, jobs, moved   *redis.SliceCmd
 	owners, modified, past, finals *redis.SliceCmd
 	left                           []time.Duration
 	attached                       []*redis.MapStringStringCmd
@@ -77,6 +81,7 @@ func (b *board) lookAt(ctx context.Context, st *opening, ids []string, open [][]
 		if open == nil {
 			r.listings, r.trash = p.HMGet(ctx, k.listings, ids...), p.HMGet(ctx, k.trash, ids...)
 			r.past, r.finals = p.HMGet(ctx, k.ended, ids...), p.HMGet(ctx, k.finals, ids...)
+			r.moved = p.HMGet(ctx, k.head, "moved")
 		}
 		return nil
 	})
@@ -87,6 +92,13 @@ func (b *board) lookAt(ctx context.Context, st *opening, ids []string, open [][]
 		return nil, scene{}, err
 	}
 	at := scene{now: r.time.Val(), generation: st.generation, window: st.spec.Window}
+	if r.moved != nil {
+		passage, err := transition.ReadPassage(value(r.moved, 0))
+		if err != nil {
+			return nil, scene{}, err
+		}
+		at.left = passage.Left()
+	}
 	stored := make([]storedJob, len(ids))
 	for i, id := range ids {
 		stored[i] = r.storedJob(i, id, open)

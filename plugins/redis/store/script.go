@@ -167,7 +167,7 @@ func groups() string {
 	fmt.Fprintf(&b, "local group_ = {TALLY = %d, EARLY = %d, CLOSED = %d, ENDED = {[%d] = 'x', [%d] = 'f'}}\n",
 		driver.Tally, early, transition.Closed, job.Canceled, job.Failed)
 	fmt.Fprintf(&b, "group_.HELD, group_.UNAVAILABLE = %d, %d\n", opHeld, job.Unavailable)
-	fmt.Fprintf(&b, "group_.FROZEN, group_.RECEIVING = %q, %q\n", transition.Frozen, transition.Receiving)
+	fmt.Fprintf(&b, "group_.FROZEN, group_.RECEIVING, group_.GONE = %q, %q, %q\n", transition.Frozen, transition.Receiving, transition.Gone)
 	fmt.Fprintf(&b, "group_.REIGN, group_.ENDEDMOVE = %q, %q\n", transition.OtherReign, transition.MoveEnded)
 	return b.String()
 }

@@ -29,6 +29,7 @@ type scene struct {
 	now        time.Time
 	generation uint64
 	window     time.Duration
+	left       error // of a read of jobs by their uuids, see transition.Passage
 }
 
 // record shows a job as it stands, also where other programs did something that

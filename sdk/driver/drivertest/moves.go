@@ -13,6 +13,7 @@ var moveChecks = []check{
 	{name: "moves/freeze", run: moving(moveFreeze)},
 	{name: "moves/groups", run: moving(moveGroups)},
 	{name: "moves/thaw", run: moving(moveThaw)},
+	{name: "moves/leave", run: moving(moveLeave)},
 	{name: "moves/traffic", run: moving(moveTraffic)},
 	{name: "moves/others", run: moving(moveOthers)},
 	{name: "moves/receive", run: moving(moveReceive)},
@@ -236,7 +237,7 @@ func moveOthers(e *env) {
 	mine, other := random16(), random16()
 	e.noStep(driver.Freeze, [16]byte{}, job.Invalid, "a move without an id")
 	e.noStep(0, mine, job.Invalid, "no step")
-	e.noStep(driver.Admit+1, mine, job.Invalid, "a step that there is not")
+	e.noStep(driver.Leave+1, mine, job.Invalid, "a step that there is not")
 	e.step(driver.Freeze, mine)
 	for _, step := range []driver.MoveStep{driver.Freeze, driver.Thaw, driver.Receive, driver.Admit} {
 		e.noStep(step, other, job.Precondition, "a step of another move with a frozen board")
@@ -362,6 +363,11 @@ func (c *crowd) moves() {
 		h.refused(claimOp("w", long, p.ID), job.Unavailable, "another host froze the board")
 		_, err := h.driver.Documents().Put(h.Context(), h.shelf(), driver.Document{Name: "a"}, version)
 		h.wantKind(err, job.Unavailable, "Put where another host froze the board")
+		h.state(p.ID, job.Unclaimed, "another host froze the board")
+	}
+	first.step(driver.Leave, id)
+	for _, h := range c.hosts {
+		h.left([]job.ID{p.ID}, "another host has left the board")
 	}
 	last.step(driver.Thaw, id)
 	for _, h := range c.hosts {
@@ -402,6 +408,9 @@ func moveRestart(e *env, restart func()) {
 	e.step(driver.Freeze, id)
 	restart()
 	e.closed(c, open.ID, aside.ID, version, "the board was frozen before a restart")
+	e.step(driver.Leave, id)
+	restart()
+	e.left([]job.ID{open.ID, held.ID, aside.ID}, "the board was left before a restart")
 	e.step(driver.Thaw, id)
 	restart()
 	e.must(byToken(driver.Remove, c))

@@ -144,9 +144,12 @@ func attachments(m map[string][]byte) []driver.Attachment {
 	return list
 }
 
-func (b *board) read(ids []job.ID, parts driver.Parts) []driver.Record {
+func (b *board) read(ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.passage.Left(); err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	b.forget(now)
 	records := make([]driver.Record, len(ids))
@@ -157,7 +160,7 @@ func (b *board) read(ids []job.ID, parts driver.Parts) []driver.Record {
 			records[i] = driver.Record{Posting: driver.Posting{ID: id}}
 		}
 	}
-	return records
+	return records, nil
 }
 
 // find returns whatever is known of a job, or nil. The caller holds b.mu.

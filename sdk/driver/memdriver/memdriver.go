@@ -127,7 +127,7 @@ func (s *store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 	if err != nil {
 		return nil, err
 	}
-	return b.read(ids, parts), nil
+	return b.read(ids, parts)
 }
 
 func (s *store) Count(ctx context.Context, name string) (driver.Counts, error) {

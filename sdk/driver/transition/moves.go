@@ -8,12 +8,14 @@ import (
 // What a board is refused with that moves; see driver.MoveStep.
 const (
 	Frozen     = "the board is moving to another store, or has gone there: nothing may be changed here"       // Unavailable
+	Gone       = "the board has gone to another store: ask again, as it is served from there"                 // likewise, of reads
 	Receiving  = "the board is coming from another store: nothing else may be changed yet"                    // likewise
 	OtherReign = "the claim in the other store is of another generation than the board: it cannot come along" // Precondition
 	MoveEnded  = "the move that this import belongs to does not bring the board here, or has ended"           // Precondition
 
 	anotherMove = "another move has taken the board"
 	notTaken    = "the board was taken by this move for its other end"
+	notFrozen   = "the board is not frozen: only a board that is can be left"
 	stillHeld   = "somebody holds a job of the board: only a board without claims can receive another one"
 )
 
@@ -22,12 +24,14 @@ const (
 type Passage struct {
 	Move      [16]byte // that has taken the board; zero: none
 	Receiving bool     // else it is frozen
+	Gone      bool     // and nobody is told any more how its jobs stood
 }
 
 // The first byte of what a store keeps.
 const (
 	frozenMark    = 'F'
 	receivingMark = 'R'
+	goneMark      = 'L'
 )
 
 // Bytes is what a store keeps: nothing of an open board.
@@ -37,6 +41,8 @@ func (s Passage) Bytes() []byte {
 		return nil
 	case s.Receiving:
 		return append([]byte{receivingMark}, s.Move[:]...)
+	case s.Gone:
+		return append([]byte{goneMark}, s.Move[:]...)
 	}
 	return append([]byte{frozenMark}, s.Move[:]...)
 }
@@ -47,11 +53,11 @@ func ReadPassage(b []byte) (Passage, error) {
 	if len(b) == 0 {
 		return s, nil
 	}
-	if len(b) != 1+len(s.Move) || b[0] != frozenMark && b[0] != receivingMark {
-		return s, job.Errorf(job.Corrupt, "what is kept of the board's move has %d bytes and begins with %d: want %d after %d or %d",
-			len(b), b[0], len(s.Move), frozenMark, receivingMark)
+	if len(b) != 1+len(s.Move) || b[0] != frozenMark && b[0] != receivingMark && b[0] != goneMark {
+		return s, job.Errorf(job.Corrupt, "what is kept of the board's move has %d bytes and begins with %d: want %d after %d, %d or %d",
+			len(b), b[0], len(s.Move), frozenMark, receivingMark, goneMark)
 	}
-	s.Receiving = b[0] == receivingMark
+	s.Receiving, s.Gone = b[0] == receivingMark, b[0] == goneMark
 	copy(s.Move[:], b[1:])
 	return s, nil
 }
@@ -61,16 +67,20 @@ func (s Passage) taken() bool { return s.Move != [16]byte{} }
 // After returns how the board stands after a step, or why that is not to be. claimed is how
 // many claims the board has.
 func (s Passage) After(m *driver.Move, claimed int64) (Passage, error) {
-	wanted := Passage{Move: m.ID, Receiving: m.Step == driver.Receive || m.Step == driver.Admit}
+	wanted := Passage{Move: m.ID, Receiving: m.Step == driver.Receive || m.Step == driver.Admit, Gone: m.Step == driver.Leave}
 	switch {
 	case m.ID == [16]byte{}:
 		return s, job.Errorf(job.Invalid, "the move has no id")
-	case m.Step < driver.Freeze || m.Step > driver.Admit:
-		return s, job.Errorf(job.Invalid, "there is no step %d of a move: want %d to %d", m.Step, driver.Freeze, driver.Admit)
+	case m.Step < driver.Freeze || m.Step > driver.Leave:
+		return s, job.Errorf(job.Invalid, "there is no step %d of a move: want %d to %d", m.Step, driver.Freeze, driver.Leave)
 	case s.taken() && s.Move != m.ID:
 		return s, job.Errorf(job.Precondition, anotherMove)
-	case s.taken() && s != wanted:
+	case s.taken() && s.Receiving != wanted.Receiving:
 		return s, job.Errorf(job.Precondition, notTaken)
+	case m.Step == driver.Leave && !s.taken():
+		return s, job.Errorf(job.Precondition, notFrozen)
+	case m.Step == driver.Freeze && s.Gone: // it comes late
+		return s, nil
 	case m.Step == driver.Thaw || m.Step == driver.Admit:
 		return Passage{}, nil
 	case m.Step == driver.Receive && !s.taken() && claimed > 0:
@@ -93,6 +103,9 @@ func (s Passage) Refuses(op *driver.Op, generation uint64) (r driver.Result, ref
 	mine := op.Import != nil && op.Import.Move != [16]byte{}
 	switch {
 	case op.Kind == driver.Tally && !op.Close && !op.Forget: // which changes nothing
+		if err := s.Left(); err != nil {
+			return driver.Failed(err), true
+		}
 		return r, false
 	case mine && s.Receiving && op.Import.Move == s.Move:
 		if then := op.Import.Then; then != nil && then.Kind == driver.Claim && then.Token.Generation != generation {
@@ -107,6 +120,14 @@ func (s Passage) Refuses(op *driver.Op, generation uint64) (r driver.Result, ref
 		return driver.Result{Kind: job.Unavailable, Message: Frozen}, true
 	}
 	return r, false
+}
+
+// Left is the error of a read of the board's jobs; nil: it may be answered.
+func (s Passage) Left() error {
+	if s.Gone {
+		return job.Errorf(job.Unavailable, Gone)
+	}
+	return nil
 }
 
 // Closed is the error of a change to a document of the board; nil: it may be made.

@@ -13,6 +13,7 @@ func TestPassage(t *testing.T) {
 	t.Parallel()
 	mine, other := [16]byte{1}, [16]byte{2}
 	open, frozen, receiving := transition.Passage{}, transition.Passage{Move: mine}, transition.Passage{Move: mine, Receiving: true}
+	gone := transition.Passage{Move: mine, Gone: true}
 	const refused = job.Precondition
 	for _, tc := range []struct {
 		name    string
@@ -25,6 +26,16 @@ func TestPassage(t *testing.T) {
 	}{
 		{"freeze", open, driver.Freeze, mine, 3, frozen, 0},
 		{"freeze again", frozen, driver.Freeze, mine, 3, frozen, 0},
+		{"leave", frozen, driver.Leave, mine, 3, gone, 0},
+		{"leave again", gone, driver.Leave, mine, 3, gone, 0},
+		{"a freeze that comes late", gone, driver.Freeze, mine, 3, gone, 0},
+		{"leave what is open", open, driver.Leave, mine, 0, open, refused},
+		{"leave what receives", receiving, driver.Leave, mine, 0, receiving, refused},
+		{"another leaves", frozen, driver.Leave, other, 0, frozen, refused},
+		{"another freezes what has gone", gone, driver.Freeze, other, 0, gone, refused},
+		{"receive what has gone", gone, driver.Receive, mine, 0, gone, refused},
+		{"admit what has gone", gone, driver.Admit, mine, 0, gone, refused},
+		{"thaw what has gone", gone, driver.Thaw, mine, 0, open, 0},
 		{"thaw", frozen, driver.Thaw, mine, 0, open, 0},
 		{"thaw again", open, driver.Thaw, mine, 0, open, 0},
 		{"receive", open, driver.Receive, mine, 0, receiving, 0},
@@ -41,7 +52,7 @@ func TestPassage(t *testing.T) {
 		{"another freezes", frozen, driver.Freeze, other, 0, frozen, refused},
 		{"no id", open, driver.Freeze, [16]byte{}, 0, open, job.Invalid},
 		{"no step", open, 0, mine, 0, open, job.Invalid},
-		{"a step too far", open, driver.Admit + 1, mine, 0, open, job.Invalid},
+		{"a step too far", open, driver.Leave + 1, mine, 0, open, job.Invalid},
 	} {
 		to, err := tc.from.After(&driver.Move{Step: tc.step, ID: tc.id}, tc.claimed)
 		if job.KindOf(err) != tc.kind || to != tc.to {

@@ -103,13 +103,17 @@ end
 -- message, see transition.Passage.
 function group_.refuses(o)
   local passage, mine = group_.passage, o.move and o.move ~= NONE
-  if o.kind == group_.TALLY and o.what == 0 then return end -- it changes nothing
+  local stands = sub(passage, 1, 1)
+  if o.kind == group_.TALLY and o.what == 0 then -- it changes nothing
+    if stands == 'L' then return group_.UNAVAILABLE, group_.GONE end
+    return
+  end
   if mine and passage == 'R' .. o.move then
     if o.after and o.after.kind == group_.HELD and sub(o.after.token, 1, 8) ~= GENERATION then return PRECONDITION, group_.REIGN end
-  elseif mine and sub(passage, 1, 1) ~= 'F' then
+  elseif mine and (stands == '' or stands == 'R') then
     return PRECONDITION, group_.ENDEDMOVE
   elseif passage ~= '' then
-    return group_.UNAVAILABLE, sub(passage, 1, 1) == 'R' and group_.RECEIVING or group_.FROZEN
+    return group_.UNAVAILABLE, stands == 'R' and group_.RECEIVING or group_.FROZEN
   end
 end
 

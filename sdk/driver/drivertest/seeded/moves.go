@@ -24,6 +24,12 @@ func moveBugs() []Bug {
 			}
 			return d.MoveBoard(ctx, board, m)
 		}, nil)},
+		{Name: "stays-readable", Doc: "tells how jobs stood on a board that has gone", Check: "moves/leave", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
+			if m.Step == driver.Leave {
+				return nil
+			}
+			return d.MoveBoard(ctx, board, m)
+		}, nil)},
 		{Name: "old-generation", Doc: "goes on in the old generation in the new store", Check: "moves/admit", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
 			m.Generation = 0
 			return d.MoveBoard(ctx, board, m)

@@ -58,12 +58,15 @@ type MoveStep int32
 const (
 	MoveStep_MOVE_STEP_UNSPECIFIED MoveStep = 0
 	MoveStep_MOVE_STEP_FREEZE      MoveStep = 1 // refuse every change as UNAVAILABLE, those of the board's documents included; all else goes on
-	MoveStep_MOVE_STEP_THAW        MoveStep = 2 // end that
+	MoveStep_MOVE_STEP_THAW        MoveStep = 2 // end that, and LEAVE
 	// Refuse likewise all changes of jobs but those with an import of the move; documents can be
 	// changed. With a claim on the board it is FAILED_PRECONDITION, unless the board receives for
 	// the move already: then it goes on from behind the step's position, with the claims it has.
 	MoveStep_MOVE_STEP_RECEIVE MoveStep = 3
 	MoveStep_MOVE_STEP_ADMIT   MoveStep = 4 // end that; from then on imports of the move are FAILED_PRECONDITION
+	// Of a frozen board, refuse Read and TALLY as UNAVAILABLE, too; all else that changes nothing goes
+	// on. FREEZE changes nothing then. On a board that is not frozen it is FAILED_PRECONDITION.
+	MoveStep_MOVE_STEP_LEAVE MoveStep = 5
 )
 
 // Enum value maps for MoveStep.
@@ -74,6 +77,7 @@ var (
 		2: "MOVE_STEP_THAW",
 		3: "MOVE_STEP_RECEIVE",
 		4: "MOVE_STEP_ADMIT",
+		5: "MOVE_STEP_LEAVE",
 	}
 	MoveStep_value = map[string]int32{
 		"MOVE_STEP_UNSPECIFIED": 0,
@@ -81,6 +85,7 @@ var (
 		"MOVE_STEP_THAW":        2,
 		"MOVE_STEP_RECEIVE":     3,
 		"MOVE_STEP_ADMIT":       4,
+		"MOVE_STEP_LEAVE":       5,
 	}
 )
 
@@ -6000,13 +6005,14 @@ const file_driver_proto_rawDesc = "" +
 	"\rHealthRequest\"\x10\n" +
 	"\x0eHealthResponse\"\x0e\n" +
 	"\fDrainRequest\"\x0f\n" +
-	"\rDrainResponse*{\n" +
+	"\rDrainResponse*\x90\x01\n" +
 	"\bMoveStep\x12\x19\n" +
 	"\x15MOVE_STEP_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10MOVE_STEP_FREEZE\x10\x01\x12\x12\n" +
 	"\x0eMOVE_STEP_THAW\x10\x02\x12\x15\n" +
 	"\x11MOVE_STEP_RECEIVE\x10\x03\x12\x13\n" +
-	"\x0fMOVE_STEP_ADMIT\x10\x04*\xc2\x03\n" +
+	"\x0fMOVE_STEP_ADMIT\x10\x04\x12\x13\n" +
+	"\x0fMOVE_STEP_LEAVE\x10\x05*\xc2\x03\n" +
 	"\x04Kind\x12\v\n" +
 	"\aKIND_OK\x10\x00\x12\x12\n" +
 	"\x0eKIND_NOT_FOUND\x10\x01\x12\x18\n" +

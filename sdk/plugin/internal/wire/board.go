@@ -142,7 +142,7 @@ func MoveTo(board string, m driver.Move) *pb.MoveBoardRequest {
 func MoveFrom(m *pb.MoveBoardRequest) (driver.Move, error) {
 	var r reader
 	move := driver.Move{
-		Step: driver.MoveStep(r.enum(int32(m.Step), int(driver.Admit), "the step of a move")),
+		Step: driver.MoveStep(r.enum(int32(m.Step), int(driver.Leave), "the step of a move")),
 		ID:   r.bytes16(m.Id, "a move's id"), Generation: m.Generation, Position: driver.Position(m.Position),
 	}
 	return move, r.err
