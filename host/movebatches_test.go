@@ -6,6 +6,7 @@ import (
 
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -94,4 +95,124 @@ func TestBatchOfAFrozenBoard(t *testing.T) {
 	}
 	goOn()
 	d.until(catalog.Moved)
+}
+
+// postOne posts one job and returns its uuid.
+func (d *deployment) postOne(i int, p job.Posting) (job.ID, error) {
+	results, err := d.board(i).Post(within(d.T), []job.Posting{p})
+	if err == nil {
+		err = results[0].Err
+	}
+	if err != nil {
+		return job.ID{}, err
+	}
+	return results[0].Job.ID, nil
+}
+
+// away takes a job off the board, so that nothing is left of it.
+func (d *deployment) away(id job.ID) {
+	d.Helper()
+	trashed, err := d.board(0).Trash(within(d.T), nil, []job.ID{id}, "by hand")
+	if err == nil {
+		err = trashed[0]
+	}
+	if err == nil {
+		var purged []error
+		if purged, err = d.board(0).Purge(within(d.T), []job.ID{id}); err == nil {
+			err = purged[0]
+		}
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// TestMovedBatchWithAPurge moves a batch, of which a job was purged, to another store and back:
+// it counts what it did, and is complete with as many jobs as it was told.
+func TestMovedBatchWithAPurge(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	if _, err := d.board(0).PutBatch(ctx, "b", &job.Posting{Name: "then"}, 4); err != nil {
+		t.Fatal(err)
+	}
+	var ids []job.ID
+	for range 3 {
+		id, err := d.postOne(0, job.Posting{Name: "part", Batch: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	d.away(ids[0])
+	if _, err := d.board(0).Cancel(ctx, ids[1:2], false); err != nil {
+		t.Fatal(err)
+	}
+	want := driver.Group{Open: 1, Canceled: 1, Purged: 1}
+	for i, to := range []string{"two", "one", "two"} {
+		d.move(i%2, to)
+		d.until(catalog.Moved)
+		var shown hostboard.Batch
+		err := again(ctx, func() (err error) {
+			shown, err = d.board(0).Batch(ctx, "b", 0)
+			return err
+		})
+		if err != nil || shown.Group != want {
+			t.Fatalf("on %s the batch counts %+v, %v: want %+v", to, shown.Group, err, want)
+		}
+		if i == 0 {
+			d.away(ids[2])
+			want.Open, want.Purged = 0, 2
+		}
+	}
+	if err := again(ctx, func() error { _, err := d.postOne(0, job.Posting{Name: "part", Batch: "b"}); return err }); err != nil {
+		t.Fatal(err)
+	}
+	d.claim(1)
+	want.Open, want.Closed = 1, true
+	eventually(t, "the batch has as many jobs as it was told, and is closed", func() bool {
+		shown, err := d.board(0).Batch(ctx, "b", 0)
+		return err == nil && shown.Group == want
+	})
+}
+
+// TestMovedBatchThatWasFollowed moves a batch whose record did not say yet that it was followed,
+// when nothing was left of what followed it: it is not followed once more.
+func TestMovedBatchThatWasFollowed(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	if _, err := d.board(0).PutBatch(ctx, "b", &job.Posting{Name: "then"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	id, err := d.postOne(0, job.Posting{Name: "part", Batch: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.board(0).CloseBatch(ctx, "b"); err != nil {
+		t.Fatal(err)
+	}
+	d.one.keep.Store(true)
+	d.away(id)
+	var then job.ID
+	eventually(t, "the batch is followed", func() bool {
+		shown, err := d.board(0).Batch(ctx, "b", 0)
+		then = shown.ThenID
+		return err == nil && then != (job.ID{})
+	})
+	d.away(then)
+	d.move(0, "two")
+	d.until(catalog.Moved)
+	d.one.keep.Store(false)
+	var shown hostboard.Batch
+	err = again(ctx, func() (err error) {
+		shown, err = d.board(0).Batch(ctx, "b", time.Minute)
+		return err
+	})
+	if err != nil || !shown.Done() || shown.ThenID != then {
+		t.Errorf("after it moved: %+v, %v: want it done, and followed by %v", shown, err, then)
+	}
+	if counts, err := d.board(0).Count(ctx); err != nil || counts.Ready != 0 {
+		t.Errorf("%+v on the board, %v: want nothing, as what followed the batch was purged", counts, err)
+	}
 }

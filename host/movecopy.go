@@ -188,14 +188,14 @@ func (r *moveRun) finish(ctx context.Context, e *ends, c *board.Copy) error {
 	if c.Target, err = e.to.open(ctx); err != nil {
 		return err
 	}
-	if err := c.Documents(ctx); err != nil {
-		return err
-	}
 	c.Frozen = e.move.Frozen
 	if err := c.Rest(ctx, position); err != nil {
 		if errors.Is(err, board.ErrForgotten) {
 			return r.whole(ctx, e)
 		}
+		return err
+	}
+	if err := c.Documents(ctx); err != nil {
 		return err
 	}
 	return r.compare(ctx, e, c)
@@ -212,10 +212,10 @@ func (r *moveRun) whole(ctx context.Context, e *ends) error {
 		return err
 	}
 	c.Frozen = e.move.Frozen
-	if err := c.Documents(ctx); err != nil {
+	if err := c.Everything(ctx); err != nil {
 		return err
 	}
-	if err := c.Everything(ctx); err != nil {
+	if err := c.Documents(ctx); err != nil {
 		return err
 	}
 	return r.compare(ctx, e, c)

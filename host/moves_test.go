@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,21 @@ type lent struct {
 	driver.Mover
 
 	trouble *atomic.Bool // then no import is done
+	keep    *atomic.Bool // then no record of a batch is changed
+}
+
+func (l lent) Documents() driver.Documents { return keptDocuments{l.Driver.Documents(), l.keep} }
+
+type keptDocuments struct {
+	driver.Documents
+	keep *atomic.Bool
+}
+
+func (k keptDocuments) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	if k.keep.Load() && strings.HasPrefix(doc.Name, "batch/") {
+		return 0, job.Errorf(job.Unavailable, "the store is away")
+	}
+	return k.Documents.Put(ctx, space, doc, ifVersion)
 }
 
 func (lent) Close() error { return nil }
@@ -43,9 +59,9 @@ func (l lent) Apply(ctx context.Context, board string, ops []driver.Op) []driver
 }
 
 // stores are drivers named one and two, each with one store for all hosts.
-func stores(t *testing.T) (programs map[string]driver.Program, two lent) {
+func stores(t *testing.T) (programs map[string]driver.Program, all map[string]lent) {
 	t.Helper()
-	programs = map[string]driver.Program{}
+	programs, all = map[string]driver.Program{}, map[string]lent{}
 	for _, name := range []string{"one", "two"} {
 		program := memdriver.Program()
 		d, err := program.Open(t.Context(), driver.Config{Settings: []byte("{}")})
@@ -53,12 +69,11 @@ func stores(t *testing.T) (programs map[string]driver.Program, two lent) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
-		two = lent{d, d.(driver.Mover), &atomic.Bool{}}
-		its := two
+		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}}
 		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return its, nil }
-		programs[name] = program
+		programs[name], all[name] = program, its
 	}
-	return programs, two
+	return programs, all
 }
 
 // twoStores is a configuration with these drivers, whose catalog is on the first.
@@ -76,15 +91,15 @@ func twoStores() config.Config {
 // deployment is two hosts with a board on the first of two stores.
 type deployment struct {
 	*testing.T
-	hosts [2]*host.Host
-	as    [2]*admin.Session
-	two   lent
+	hosts    [2]*host.Host
+	as       [2]*admin.Session
+	one, two lent
 }
 
 func deploy(t *testing.T) *deployment {
 	t.Helper()
-	programs, two := stores(t)
-	d := &deployment{T: t, two: two}
+	programs, all := stores(t)
+	d := &deployment{T: t, one: all["one"], two: all["two"]}
 	for i := range d.hosts {
 		d.hosts[i], _ = open(t, host.Config{Config: twoStores(), Drivers: programs})
 		host.SetMoves(d.hosts[i], nil, 50*time.Millisecond, time.Minute)

@@ -54,30 +54,18 @@ type batchRecord struct {
 	Followed bool         `json:"followed,omitempty"` // Then was posted; the store knows it first
 	Problem  string       `json:"problem,omitempty"`
 	Done     time.Time    `json:"done,omitzero"` // when that was seen
+
+	// Before is what earlier stores of a board that has moved counted, and the present one
+	// does not. It counts as if it did.
+	Before endedJobs `json:"before,omitzero"`
 }
 
 // open reports whether there is something to do for the batch when its jobs change.
 func (r *batchRecord) open() bool { return r.Done.IsZero() && (r.Closed || r.Expected > 0) }
 
-// movedBatch returns what a board's setting is where the board moves: of a batch that was done,
-// that it is to be closed, and looked at again. The new store counts the jobs that come along,
-// and knows of no batch that it is closed.
-func movedBatch(doc *driver.Document) []byte {
-	var r batchRecord
-	if !strings.HasPrefix(doc.Name, batchPrefix) || json.Unmarshal(doc.Data, &r) != nil || r.Done.IsZero() {
-		return doc.Data
-	}
-	r.Closed, r.Done = true, time.Time{}
-	data, err := r.encode()
-	if err != nil {
-		return doc.Data
-	}
-	return data
-}
-
 // show is the batch as people see it.
 func (r *batchRecord) show(name string, g *driver.Group) Batch {
-	b := Batch{Name: name, Group: *g, Then: r.Then, Expected: r.Expected, Problem: r.Problem}
+	b := Batch{Name: name, Group: *r.Before.and(g), Then: r.Then, Expected: r.Expected, Problem: r.Problem}
 	if r.Then != nil && (g.Followed || r.Followed) {
 		b.ThenID, b.Problem = r.ThenID, ""
 	}
@@ -153,7 +141,7 @@ func (r *batchRecord) put(name string, then *job.Posting, expected int64, group 
 	if group.Followed || r.Followed {
 		return job.Errorf(job.Precondition, "then: what follows the batch %q was posted already", shorten.To(name, 64))
 	}
-	*r = batchRecord{Closed: r.Closed, Expected: expected}
+	*r = batchRecord{Closed: r.Closed, Expected: expected, Before: r.Before}
 	if then != nil {
 		own := *then
 		if own.ID != (job.ID{}) {

@@ -44,6 +44,7 @@ type keptBatch struct {
 	open     bool   // see batchRecord.open
 	closed   bool
 	expected int64
+	before   endedJobs
 	done     time.Time
 	failed   int
 	after    time.Time // when it is to be tried again
@@ -57,7 +58,7 @@ func (k *keptBatch) due(g *driver.Group) bool {
 	case g.Closed:
 		return g.Open == 0
 	}
-	return k.closed || k.expected > 0 && g.Posted() >= k.expected
+	return k.closed || k.expected > 0 && k.before.and(g).Posted() >= k.expected
 }
 
 func (k *batchKeeper) init() {
@@ -93,7 +94,7 @@ func (k *batchKeeper) learn(name string, r *batchRecord, version uint64) {
 	case !open && known.open:
 		k.watched.Add(-1)
 	}
-	*known = keptBatch{version: version, open: r.open(), closed: r.Closed, expected: r.Expected, done: r.Done}
+	*known = keptBatch{version: version, open: r.open(), closed: r.Closed, expected: r.Expected, before: r.Before, done: r.Done}
 	if known.open {
 		k.hinted[name] = struct{}{}
 		rouse(k.wake)
@@ -317,7 +318,7 @@ func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name str
 		}
 		return err
 	}
-	if !group.Closed && r.Done.IsZero() && (r.Closed || r.Expected > 0 && group.Posted() >= r.Expected) {
+	if !group.Closed && r.Done.IsZero() && (r.Closed || r.Expected > 0 && r.Before.and(group).Posted() >= r.Expected) {
 		if group, err = b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name, Close: true}); err != nil {
 			return err
 		}

@@ -36,29 +36,23 @@ type Copy struct {
 var copiedSpaces = []string{driver.BookSpace, driver.SettingSpace, tickSpace, bookmarkSpace}
 
 // Documents brings the documents, as long as the board in the second store takes them. What
-// is not in the first is taken away.
+// is not in the first is taken away. Of a frozen board they come after its jobs, as the records
+// of batches then say what the first store has counted and the second has not.
 func (c *Copy) Documents(ctx context.Context) error {
 	docs := c.To.Documents()
 	for _, name := range copiedSpaces {
 		space := driver.Space{Board: c.Key, Name: name}
 		there := map[string]driver.Document{}
-		if err := eachDocument(ctx, docs, space, func(doc *driver.Document) error {
-			there[doc.Name] = *doc
+		if err := eachPage(ctx, docs, space, func(page []driver.Document) error {
+			for i := range page {
+				there[page[i].Name] = page[i]
+			}
 			return nil
 		}); err != nil {
 			return err
 		}
-		if err := eachDocument(ctx, c.From.Documents(), space, func(doc *driver.Document) error {
-			before := there[doc.Name]
-			delete(there, doc.Name)
-			if name == driver.SettingSpace {
-				doc.Data = movedBatch(doc)
-			}
-			if name == driver.SettingSpace && doc.Name == lossDocument || before.Version > 0 && bytes.Equal(before.Data, doc.Data) {
-				return nil // a loss is of generations and positions of the first store
-			}
-			_, err := docs.Put(ctx, space, driver.Document{Name: doc.Name, Data: doc.Data, Expires: doc.Expires}, before.Version)
-			return err
+		if err := eachPage(ctx, c.From.Documents(), space, func(page []driver.Document) error {
+			return c.page(ctx, space, page, there)
 		}); err != nil {
 			return err
 		}
@@ -71,18 +65,37 @@ func (c *Copy) Documents(ctx context.Context) error {
 	return nil
 }
 
-// eachDocument goes through the documents of a space, of which each may have megabytes.
-func eachDocument(ctx context.Context, docs driver.Documents, space driver.Space, do func(*driver.Document) error) error {
+// page brings a few documents of a space, and takes them out of those that are there.
+func (c *Copy) page(ctx context.Context, space driver.Space, page []driver.Document, there map[string]driver.Document) error {
+	if space.Name == driver.SettingSpace {
+		if err := c.batches(ctx, page); err != nil {
+			return err
+		}
+	}
+	for i := range page {
+		doc := &page[i]
+		before := there[doc.Name]
+		delete(there, doc.Name)
+		if space.Name == driver.SettingSpace && doc.Name == lossDocument || before.Version > 0 && bytes.Equal(before.Data, doc.Data) {
+			continue // a loss is of generations and positions of the first store
+		}
+		if _, err := c.To.Documents().Put(ctx, space, driver.Document{Name: doc.Name, Data: doc.Data, Expires: doc.Expires}, before.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachPage goes through the documents of a space, a few at once: each may have megabytes.
+func eachPage(ctx context.Context, docs driver.Documents, space driver.Space, do func([]driver.Document) error) error {
 	for after := ""; ; {
 		page, err := docs.List(ctx, space, after, 8)
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		for i := range page {
-			after = page[i].Name
-			if err := do(&page[i]); err != nil {
-				return err
-			}
+		after = page[len(page)-1].Name
+		if err := do(page); err != nil {
+			return err
 		}
 	}
 }

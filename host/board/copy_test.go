@@ -1,6 +1,7 @@
 package board
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -27,10 +28,14 @@ type copying struct {
 
 func startCopying(t *testing.T, seed uint64, from driver.Driver) *copying {
 	t.Helper()
-	return &copying{
+	c := &copying{
 		T: t, board: start(t, from, Spec{History: 72 * time.Hour}), rand: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // of a test
 		held: map[job.ID]job.Claim{}, Copy: &Copy{From: from, To: openStore(t), Key: "test", Move: [16]byte{1}, History: 72 * time.Hour},
 	}
+	if _, err := c.board.PutBatch(t.Context(), "batch", nil, 1000); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (c *copying) position() (at driver.Position) {
@@ -108,9 +113,21 @@ func (c *copying) rest() {
 	c.Helper()
 	err := c.From.(driver.Mover).MoveBoard(c.Context(), c.Key, driver.Move{Step: driver.Freeze, ID: c.Move}) //nolint:forcetypeassert // memdriver is one
 	c.Frozen = time.Now()
-	if err = errors.Join(err, c.Rest(c.Context(), c.position())); err != nil {
+	if err = errors.Join(err, c.Rest(c.Context(), c.position()), c.Documents(c.Context())); err != nil {
 		c.Fatalf("the rest is not brought: %v", err)
 	}
+}
+
+// counted is what a store and the batch's record in it say of the batch.
+func (c *copying) counted(d driver.Driver) driver.Group {
+	c.Helper()
+	groups, err := c.tallies(c.Context(), d, []driver.Op{{Kind: driver.Tally, Group: "batch"}})
+	doc, other := d.Documents().Get(c.Context(), driver.Space{Board: c.Key, Name: driver.SettingSpace}, batchPrefix+"batch")
+	var r batchRecord
+	if err = errors.Join(err, other, json.Unmarshal(doc.Data, &r)); err != nil {
+		c.Fatal(err)
+	}
+	return *r.Before.and(groups[0])
 }
 
 // same checks that both stores have the same jobs.
@@ -139,6 +156,9 @@ func (c *copying) same() {
 	came, other := c.To.Count(c.Context(), c.Key)
 	if err = errors.Join(err, other); err != nil || left.Open != came.Open || left.Claimed != came.Claimed || left.Trashed != came.Trashed {
 		c.Errorf("the first store has %+v, and the second %+v, %v", left, came, err)
+	}
+	if diff := cmp.Diff(c.counted(c.From), c.counted(c.To)); diff != "" {
+		c.Errorf("the batch counts otherwise in the second store (-first +second):\n%s", diff)
 	}
 	if got, want := c.order(c.To), c.order(c.From); !slices.Equal(got, want) {
 		c.Errorf("the open jobs are in the order %v: want %v", got, want)

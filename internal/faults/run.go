@@ -151,7 +151,6 @@ func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder)
 	if s.Store != ZooKeeper { // which counts no batches
 		c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
 		batches := workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
-		batches.Unexpected = s.Store == Moving
 		all = append(all, side{"the batches", batches.Run, func(ctx context.Context) error { return batches.Rest(ctx, still, patience) }})
 	}
 	return all

@@ -22,10 +22,6 @@ type Batches struct {
 	board    *client.Board
 	seed     uint64
 
-	// Unexpected says that no batch is told how many jobs it will have: it is closed instead.
-	// A board that moves counts what comes along, and not what was purged before.
-	Unexpected bool
-
 	mu   sync.Mutex
 	made []*history.Batch
 }
@@ -60,7 +56,7 @@ func (b *Batches) Run(ctx context.Context) {
 func (b *Batches) one(ctx context.Context, random *rand.Rand, name string) {
 	made := &history.Batch{Name: name, Then: client.NewUUID(), BatchCounts: history.BatchCounts{Posted: 1 + random.IntN(mostOfBatch)}}
 	expected := int64(0)
-	if random.IntN(2) == 0 && !b.Unexpected {
+	if random.IntN(2) == 0 {
 		expected = int64(made.Posted)
 	}
 	if !insist(ctx, func() error {

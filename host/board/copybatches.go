@@ -1,0 +1,109 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// endedJobs is how many jobs of a batch came to which end. As a difference of two counts it may
+// be below zero.
+type endedJobs struct {
+	Consumed int64 `json:"consumed,omitempty"`
+	Canceled int64 `json:"canceled,omitempty"`
+	Failed   int64 `json:"failed,omitempty"`
+	Purged   int64 `json:"purged,omitempty"`
+}
+
+// and is what a store counts together with what it does not know.
+func (e *endedJobs) and(g *driver.Group) *driver.Group {
+	sum := *g
+	sum.Consumed += e.Consumed
+	sum.Canceled += e.Canceled
+	sum.Failed += e.Failed
+	sum.Purged += e.Purged
+	return &sum
+}
+
+// moved is what becomes of a record where its board moves. The new store knows of no batch that
+// it is closed: one that was done is to be closed, and looked at again.
+func (r *batchRecord) moved() {
+	if !r.Done.IsZero() {
+		r.Closed, r.Done = true, time.Time{}
+	}
+}
+
+// compared adds to a record what the old store knows of the batch and the new one does not: the
+// ends of jobs of which nothing came along, as they were purged or forgotten, and that the batch
+// was followed.
+func (r *batchRecord) compared(here, there *driver.Group) {
+	all := r.Before.and(here)
+	r.Before = endedJobs{
+		Consumed: all.Consumed - there.Consumed, Canceled: all.Canceled - there.Canceled,
+		Failed: all.Failed - there.Failed, Purged: all.Purged - there.Purged,
+	}
+	r.Followed = r.Followed || r.Then != nil && here.Followed
+}
+
+// batches makes the records of batches, among settings that are brought, what they are in the
+// new store. Once the board is frozen, and its jobs are there, both stores are asked how the
+// batches stand.
+func (c *Copy) batches(ctx context.Context, page []driver.Document) error {
+	var at []int
+	var records []batchRecord
+	var ops []driver.Op
+	for i := range page {
+		var r batchRecord
+		name, is := strings.CutPrefix(page[i].Name, batchPrefix)
+		if is && json.Unmarshal(page[i].Data, &r) == nil {
+			at, records, ops = append(at, i), append(records, r), append(ops, driver.Op{Kind: driver.Tally, Group: name})
+		}
+	}
+	var here, there []*driver.Group
+	var err error
+	compared := !c.Frozen.IsZero() && c.Target.Capabilities.Groups
+	if compared {
+		if here, err = c.tallies(ctx, c.From, ops); err == nil {
+			there, err = c.tallies(ctx, c.To, ops)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for k, r := range records {
+		r.moved()
+		if compared {
+			r.compared(here[k], there[k])
+		}
+		if r == records[k] {
+			continue
+		}
+		if page[at[k]].Data, err = json.Marshal(&r); err != nil {
+			return &job.Error{Op: "move batch", Kind: job.Internal, Err: err}
+		}
+	}
+	return nil
+}
+
+// tallies asks a store how groups stand.
+func (c *Copy) tallies(ctx context.Context, of driver.Driver, ops []driver.Op) (list []*driver.Group, err error) {
+	for part := range slices.Chunk(ops, max(1, c.Target.Capabilities.MaxBatch)) {
+		results := of.Apply(ctx, c.Key, part)
+		if len(results) != len(part) {
+			return nil, job.Errorf(job.Internal, "the driver broke its contract: it did not answer each op")
+		}
+		for i := range results {
+			group, err := groupOf(&results[i])
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, group)
+		}
+	}
+	return list, nil
+}
