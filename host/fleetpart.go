@@ -14,6 +14,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/fleet"
+	"github.com/boardd/boardd/host/ledger"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -28,6 +29,7 @@ type Peers interface {
 type fleetPart struct {
 	host     *Host
 	member   atomic.Pointer[fleet.Member] // nil until the catalog's backend runs
+	ledger   *ledger.Ledger
 	peers    atomic.Pointer[Peers]
 	reviewed atomic.Bool // it is known which boards are this host's, as long as it has not begun to serve
 	looked   chan struct{}
@@ -51,7 +53,7 @@ type digested struct {
 // openFleet makes the host one of a fleet, if it is to be.
 func (h *Host) openFleet() {
 	if h.Settings().Advertise != "" {
-		h.fleet = &fleetPart{host: h, looked: make(chan struct{}, 1), stores: map[*backend]*storeName{}}
+		h.fleet = &fleetPart{host: h, ledger: h.quotas.Ledger, looked: make(chan struct{}, 1), stores: map[*backend]*storeName{}}
 	}
 }
 
@@ -87,7 +89,9 @@ func (f *fleetPart) begin(k *catalogHandle) {
 		case <-f.host.running.Done():
 			return
 		}
-		o := fleet.Options{Documents: k.backend.running.Load().driver.Documents(), Logger: f.host.logger, Self: f.word, Looked: func() {
+		docs := k.backend.running.Load().driver.Documents()
+		o := fleet.Options{Documents: docs, Logger: f.host.logger, Self: f.word, Looked: func() {
+			f.ledger.Look(f.member.Load().Servers())
 			select {
 			case f.looked <- struct{}{}:
 			default:
@@ -98,6 +102,8 @@ func (f *fleetPart) begin(k *catalogHandle) {
 		}
 		m := fleet.New(o)
 		f.member.Store(m)
+		f.ledger.Begin(m.Boot(), docs)
+		f.running.Go(func() { f.ledger.Run(f.host.running) })
 		f.running.Go(func() { f.review(f.host.running) })
 		m.Run(f.host.running)
 	})
@@ -113,7 +119,7 @@ func (f *fleetPart) wait() {
 func (f *fleetPart) word() fleet.Word {
 	h := f.host
 	c := h.Settings()
-	w := fleet.Word{ID: h.id, Advertise: c.Advertise, Public: c.Fleet.Public, Version: h.Version(), State: f.state(), Digest: f.digestNow(), Boards: h.OpenBoards()}
+	w := fleet.Word{ID: h.id, Advertise: c.Advertise, Public: c.Fleet.Public, Version: h.Version(), State: f.state(), Limits: f.ledger.Says(), Digest: f.digestNow(), Boards: h.OpenBoards()}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.stores {

@@ -27,7 +27,7 @@ func (f *fleetPart) review(ctx context.Context) {
 		looking, cancel := context.WithTimeout(ctx, reviewWithin)
 		f.identify(looking)
 		if f.member.Load().Known() && !f.host.catalog.unread() {
-			if f.lookAfter(looking) {
+			if f.lookAfter(looking) && f.ledger.Settled() {
 				f.reviewed.Store(true)
 			}
 		}

@@ -43,6 +43,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/identity"
+	"github.com/boardd/boardd/host/ledger"
 	"github.com/boardd/boardd/host/memory"
 	"github.com/boardd/boardd/host/quota"
 	"github.com/boardd/boardd/host/tenant"
@@ -148,7 +149,9 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.quotas = &quota.Quotas{
 		Limits: func(of string) config.Limits { return h.Directory().Limits(of) },
 		Boards: h.registry.quotas, Board: h.registry.quota, Go: h.registry.leaving.Go,
-		Whole: c.Config.Advertise != "",
+	}
+	if c.Config.Advertise != "" {
+		h.quotas.Ledger = ledger.New(h.quotas, h.logger)
 	}
 	if err := errors.Join(h.checkBoards(), checkFleet(c.Config.Fleet)); err != nil {
 		return nil, err

@@ -218,7 +218,7 @@ func TestRates(t *testing.T) {
 	})
 	refused := 0
 	for range 50 {
-		if err := s.Admit(); err != nil {
+		if err := s.Admit(t.Context()); err != nil {
 			if !errors.Is(err, job.QuotaExceeded) {
 				t.Fatal(err)
 			}

@@ -161,7 +161,7 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.meter(found, call); err != nil {
+	if err := s.meter(ctx, found, call); err != nil {
 		return nil, err
 	}
 	s.until(found.running)
@@ -182,14 +182,14 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 var watching = map[string]bool{"WatchBoard": true, "ListEvents": true, "GetLog": true, "ReadLog": true}
 
 // meter counts a call on a board, and refuses it where there were too many.
-func (s *Session) meter(b *Hosted, call string) error {
+func (s *Session) meter(ctx context.Context, b *Hosted, call string) error {
 	if err := b.quota.Admit(); err != nil {
 		return err
 	}
 	if !watching[call] || s.cancel == nil {
 		return nil
 	}
-	release, err := b.quota.Watch()
+	release, err := b.quota.Watch(ctx)
 	if err == nil {
 		s.release = append(s.release, release)
 	}
@@ -200,7 +200,9 @@ func (s *Session) meter(b *Hosted, call string) error {
 func (s *Session) Tenant() string { return s.principal.Tenant }
 
 // Admit counts a call, and refuses it where the tenant made too many.
-func (s *Session) Admit() error { return s.host.quotas.Admit(s.principal.Tenant) }
+func (s *Session) Admit(ctx context.Context) error {
+	return s.host.quotas.Admit(ctx, s.principal.Tenant)
+}
 
 // Describe returns how a board stands, even one that cannot be served. The call
 // is checked as in Board.

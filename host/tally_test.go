@@ -87,7 +87,7 @@ func TestRatesAreDivided(t *testing.T) {
 	c := cataloged("")
 	c.Limits = map[string]config.Limits{tenant.Default: {RequestsPerSecond: 10}}
 	_, first := open(t, host.Config{Config: c, Drivers: drivers})
-	if admitted(first, 1000) < 10 {
+	if admitted(t, first, 1000) < 10 {
 		t.Error("a host that is alone lets through less than the limit")
 	}
 	_, second := open(t, host.Config{Config: c, Drivers: drivers})
@@ -95,15 +95,16 @@ func TestRatesAreDivided(t *testing.T) {
 	// second leaves.
 	eventually(t, "the rate is divided", func() bool {
 		time.Sleep(1100 * time.Millisecond)
-		return admitted(first, 40) <= 6 && admitted(second, 40) <= 6
+		return admitted(t, first, 40) <= 6 && admitted(t, second, 40) <= 6
 	})
 }
 
 // admitted asks so often at once, and returns how often it was let.
-func admitted(s *admin.Session, n int) int {
+func admitted(t *testing.T, s *admin.Session, n int) int {
+	t.Helper()
 	let := 0
 	for range n {
-		if s.Admit() == nil {
+		if s.Admit(t.Context()) == nil {
 			let++
 		}
 	}

@@ -180,7 +180,7 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), sessionKey{}, session))
-		if err := session.Admit(); err != nil {
+		if err := session.Admit(r.Context()); err != nil {
 			w.Header().Set("Retry-After", "1")
 			g.refuse(w, r, http.StatusTooManyRequests, err)
 			return

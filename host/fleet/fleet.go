@@ -34,9 +34,10 @@ type Word struct {
 	Version   string    `json:"version"`
 	Since     time.Time `json:"since"` // of this run
 	State     State     `json:"state"`
-	Stores    []string  `json:"stores"` // the identities of the stores that it reaches, sorted
-	Digest    string    `json:"digest"` // of the boards and policies that its configuration declares
-	Boards    int       `json:"boards"` // that it has open
+	Limits    string    `json:"limits,omitempty"` // how it counts those of tenants: see host/ledger; empty: it is of a version that divides them
+	Stores    []string  `json:"stores"`           // the identities of the stores that it reaches, sorted
+	Digest    string    `json:"digest"`           // of the boards and policies that its configuration declares
+	Boards    int       `json:"boards"`           // that it has open
 }
 
 // Timing of words.

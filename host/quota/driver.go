@@ -109,6 +109,10 @@ func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 	if !stored(ofBoard) && !stored(ofTenant) {
 		return m.Driver.Apply(ctx, board, ops)
 	}
+	if ofTenant.PostsPerSecond > 0 && slices.ContainsFunc(ops, func(op driver.Op) bool { return op.Kind == driver.Post }) {
+		t := m.of.quotas.Tenant(m.of.spec.Tenant)
+		m.of.quotas.begin(ctx, m.of.spec.Tenant, t, &t.meter.posts)
+	}
 	m.count(ctx, countsFor, 0)
 	b := bounded{
 		metered: m, allowance: m.allowed(ctx, ofBoard, ofTenant), board: ofBoard, tenant: ofTenant,
@@ -153,10 +157,11 @@ func (b *bounded) bound(op *driver.Op) error {
 	a := &b.allowance
 	switch op.Kind {
 	case driver.Post:
-		if err := b.of.quotas.boardRate(&b.of.meter.posts, b.board.PostsPerSecond, "posts_per_second"); err != nil {
+		if err := b.of.quotas.boardRate(&b.of.meter.posts, b.board.PostsPerSecond, postsName); err != nil {
 			return err
 		}
-		if err := b.of.quotas.rate(&b.of.quotas.Tenant(b.of.spec.Tenant).meter.posts, b.tenant.PostsPerSecond, "posts_per_second", "tenant"); err != nil {
+		of := b.of.quotas.Tenant(b.of.spec.Tenant)
+		if err := b.of.quotas.rate(b.of.spec.Tenant, of, &of.meter.posts, b.tenant.PostsPerSecond, postsName); err != nil {
 			return err
 		}
 		size := int64(len(op.Posting.Details))

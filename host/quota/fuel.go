@@ -37,29 +37,34 @@ func (g *Gauge) Tenant() string { return g.tenant }
 func (g *Gauge) each(do func(m *meter, perSecond float64, limit int64, whose string) error) error {
 	if b := g.quotas.Board(g.tenant, g.board); b != nil {
 		limit := b.Limits().PolicyFuelPerSecond
-		if err := do(&b.meter, g.rate(limit), limit, "board"); err != nil {
+		if err := do(&b.meter, rate(limit, g.quotas.boardPerSecond(limit)), limit, "board"); err != nil {
 			return err
 		}
 	}
-	limit := g.quotas.Limits(g.tenant).PolicyFuelPerSecond
-	return do(&g.quotas.Tenant(g.tenant).meter, g.rate(limit), limit, "tenant")
+	limit, t := g.quotas.Limits(g.tenant).PolicyFuelPerSecond, g.quotas.Tenant(g.tenant)
+	return do(&t.meter, rate(limit, g.quotas.perSecond(t, fuelName, limit, time.Now())), limit, "tenant")
 }
 
-func (g *Gauge) rate(limit int64) float64 {
+// rate is this host's part of a limit, 0 where there is none.
+func rate(limit int64, part float64) float64 {
 	if limit == 0 {
 		return 0
 	}
-	return max(1, g.quotas.share(limit))
+	return max(1, part)
 }
 
 // Wait waits until there is fuel.
 func (g *Gauge) Wait(ctx context.Context) error {
+	if t := g.quotas.Tenant(g.tenant); g.quotas.Limits(g.tenant).PolicyFuelPerSecond > 0 {
+		g.quotas.begin(ctx, g.tenant, t, &t.meter.fuel)
+	}
 	return g.each(func(m *meter, perSecond float64, limit int64, whose string) error {
 		if perSecond == 0 {
 			return nil
 		}
 		lack := m.fuel.lack(perSecond, time.Now())
 		if lack > g.patience {
+			g.quotas.short(g.tenant)
 			return Over(fuelName, limit, whose)
 		}
 		for ; lack > 0; lack = m.fuel.lack(perSecond, time.Now()) { // others wait for the same

@@ -1,8 +1,9 @@
 // Package quota keeps tenants and boards within their limits: how often they call and
 // post, how many jobs, claims and bytes they have, how many watch, and how much fuel
-// their policies use. A rate is divided among the hosts that share it. What a store can
-// count in the step that changes it, it counts; the rest is counted here, with an
-// overshoot that is bounded (see tally).
+// their policies use. The servers of a fleet share what a tenant may use as it is used (see
+// host/ledger); other hosts of one catalog divide rates evenly. What a store can count in
+// the step that changes it, it counts; the rest is counted here, with an overshoot that is
+// bounded (see tally).
 //
 // Locks: a Board's counts are read with no lock held but the tally's that asks for
 // them; bucket.mu, counting.mu and metered.mu are held for arithmetic only, and none of
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/ledger"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -35,9 +37,9 @@ type Quotas struct {
 
 	Simulations Simulations
 
-	// Whole says that a board's rates are not divided: of the hosts that share a catalog, one
-	// has all calls of the board.
-	Whole bool
+	// Ledger shares the limits of tenants out among the servers of a fleet, of which one has
+	// all calls of a board; nil: the host is in none, and rates are divided among hosts.
+	Ledger *ledger.Ledger
 
 	hosts   atomic.Int64 // that share the rates; 0: not known
 	tenants sync.Map     // *Tenant by name
@@ -57,8 +59,10 @@ type Tenant struct {
 	// what it has.
 	Putting sync.Mutex
 
-	meter meter
-	tally tally
+	meter    meter
+	tally    tally
+	parts    atomic.Pointer[parts]
+	watching wanted
 }
 
 // Tenant returns what a tenant uses on this host, by the tenant's name.
@@ -73,26 +77,30 @@ func (q *Quotas) Tenant(name string) *Tenant {
 // SetHosts says how many hosts share the rates.
 func (q *Quotas) SetHosts(n int) { q.hosts.Store(int64(n)) }
 
-// share is this host's part of a rate that all hosts have together.
-func (q *Quotas) share(limit int64) float64 { return float64(limit) / float64(max(1, q.hosts.Load())) }
-
-// rate refuses what is more than a tenant, or a board, may do in a second.
-func (q *Quotas) rate(b *bucket, limit int64, name, whose string) error {
-	if limit == 0 || b.take(1, q.share(limit), time.Now()) {
+// rate refuses what is more than a tenant may do in a second.
+func (q *Quotas) rate(tenant string, t *Tenant, b *bucket, limit int64, name string) error {
+	now := time.Now()
+	if limit == 0 || b.take(1, q.perSecond(t, name, limit, now), now) {
 		return nil
 	}
-	return Over(name, limit, whose)
+	q.short(tenant)
+	return Over(name, limit, "tenant")
 }
 
-// boardRate is rate for a board.
+// boardRate refuses what is more than may be done with a board in a second.
 func (q *Quotas) boardRate(b *bucket, limit int64, name string) error {
-	if !q.Whole {
-		return q.rate(b, limit, name, "board")
-	}
-	if limit == 0 || b.take(1, float64(limit), time.Now()) {
+	if limit == 0 || b.take(1, q.boardPerSecond(limit), time.Now()) {
 		return nil
 	}
 	return Over(name, limit, "board")
+}
+
+// boardPerSecond is this host's part of a board's rate.
+func (q *Quotas) boardPerSecond(limit int64) float64 {
+	if q.Ledger != nil {
+		return float64(limit)
+	}
+	return q.divided(limit)
 }
 
 // Over is the error of what would be above a limit: QuotaExceeded.
@@ -101,12 +109,14 @@ func Over(name string, limit int64, whose string) error {
 }
 
 // Admit counts a call of a tenant, and refuses it where the tenant made too many.
-func (q *Quotas) Admit(tenant string) error {
+func (q *Quotas) Admit(ctx context.Context, tenant string) error {
 	limit := q.Limits(tenant).RequestsPerSecond
 	if limit == 0 {
 		return nil
 	}
-	return q.rate(&q.Tenant(tenant).meter.requests, limit, "requests_per_second", "tenant")
+	t := q.Tenant(tenant)
+	q.begin(ctx, tenant, t, &t.meter.requests)
+	return q.rate(tenant, t, &t.meter.requests, limit, requestsName)
 }
 
 // Board is what a board uses on this host.
@@ -166,33 +176,50 @@ func (b *Board) Through(d driver.Driver) driver.Driver {
 
 // Admit counts a call on the board, and refuses it where there were too many.
 func (b *Board) Admit() error {
-	return b.quotas.boardRate(&b.meter.requests, b.Limits().RequestsPerSecond, "requests_per_second")
+	return b.quotas.boardRate(&b.meter.requests, b.Limits().RequestsPerSecond, requestsName)
 }
 
 // Watch counts a call that looks at the board for a long time, or refuses it. The caller
 // has to call release when the call has ended.
-func (b *Board) Watch() (release func() bool, err error) {
-	q := b.quotas
-	board, tenant := &b.meter.watchers, &q.Tenant(b.spec.Tenant).meter.watchers
-	enter := func(n *atomic.Int64, limit int64, whose string) error {
-		if now := n.Add(1); limit > 0 && now > limit {
-			n.Add(-1)
-			return Over("watchers", limit, whose)
-		}
-		return nil
+func (b *Board) Watch(ctx context.Context) (release func() bool, err error) {
+	q, tenant, limit := b.quotas, b.quotas.Tenant(b.spec.Tenant), b.Limits().Watchers
+	if !enter(&b.meter.watchers, limit, limit) {
+		return nil, Over(watchersName, limit, "board")
 	}
-	if err := enter(board, b.Limits().Watchers, "board"); err != nil {
-		return nil, err
-	}
-	if err := enter(tenant, q.Limits(b.spec.Tenant).Watchers, "tenant"); err != nil {
-		board.Add(-1)
-		return nil, err
+	if !q.watch(ctx, b.spec.Tenant, tenant) {
+		b.meter.watchers.Add(-1)
+		return nil, Over(watchersName, q.Limits(b.spec.Tenant).Watchers, "tenant")
 	}
 	return func() bool {
-		board.Add(-1)
-		tenant.Add(-1)
+		b.meter.watchers.Add(-1)
+		tenant.meter.watchers.Add(-1)
 		return true
 	}, nil
+}
+
+// watch counts a call that watches for a tenant, if there may be one more.
+func (q *Quotas) watch(ctx context.Context, name string, t *Tenant) bool {
+	limit := q.Limits(name).Watchers
+	if limit == 0 || q.Ledger == nil {
+		return enter(&t.meter.watchers, limit, limit)
+	}
+	t.watching.ask(0)
+	q.begin(ctx, name, t, nil)
+	if enter(&t.meter.watchers, limit, q.atOnce(t, watchersName, limit, time.Now())) {
+		return true
+	}
+	t.watching.ask(1)
+	q.Ledger.Ask(ctx, name)
+	return enter(&t.meter.watchers, limit, q.atOnce(t, watchersName, limit, time.Now()))
+}
+
+// enter counts one more, if there is no limit or there are fewer than most.
+func enter(n *atomic.Int64, limit, most int64) bool {
+	if now := n.Add(1); limit > 0 && now > most {
+		n.Add(-1)
+		return false
+	}
+	return true
 }
 
 // Use counts what a tenant uses now, by the names of its limits, as far as that is

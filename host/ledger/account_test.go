@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+)
+
+// take has a server take its turn, and keeps what comes of it.
+func take(a *Account, self string, silent others, since time.Duration, wishes ...Wish) map[string]Grant {
+	s := situation{self: self, silent: silent, servers: 2, since: since, narrow: func(string, float64) float64 { return 0 }}
+	next, grants := a.turn(s, wishes)
+	*a = next
+	by := map[string]Grant{}
+	for _, g := range grants {
+		by[g.Name] = g
+	}
+	return by
+}
+
+func want(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9 {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+// TestTurn: who comes first has its part of what is left over, and what it is called for;
+// the next one has what is free, and more when the first one has given it back.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	var a Account
+	rate := func(use float64) Wish { return Wish{Name: "r", Kind: Rate, Limit: 100, Use: use} }
+	want(t, "the first share", take(&a, "a", nil, 0, rate(0))["r"].Share, 50)
+	want(t, "a share of who is called for much", take(&a, "a", nil, 0, rate(80))["r"].Share, 90)
+	want(t, "what is free", take(&a, "b", nil, 0, rate(60))["r"].Share, 10)
+	want(t, "a share that is to be given back", take(&a, "a", nil, 0, rate(80))["r"].Share, 50)
+	want(t, "a share that was short", take(&a, "b", nil, 0, rate(60))["r"].Share, 50)
+	want(t, "a share that is not used", take(&a, "a", nil, 0, Wish{Name: "r", Kind: Rate, Limit: 100, Still: true})["r"].Share, 0)
+	want(t, "a share of who is called alone", take(&a, "b", nil, 0, rate(60))["r"].Share, 80)
+	want(t, "a share of a smaller limit", take(&a, "b", nil, 0, Wish{Name: "r", Kind: Rate, Limit: 10, Use: 60})["r"].Share, 10)
+}
+
+// TestPool: what a share grew by may be used at once only as far as nobody had it, for long
+// enough.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	var a Account
+	rate := func(use float64) Wish { return Wish{Name: "r", Kind: Rate, Limit: 100, Use: use} }
+	want(t, "what the first one may use at once", take(&a, "a", nil, 0, rate(0))["r"].Once, 50)
+	want(t, "what the next one may use at once", take(&a, "b", nil, 0, rate(0))["r"].Once, 50)
+	take(&a, "b", nil, 0, Wish{Name: "r", Kind: Rate, Limit: 100, Still: true})
+	want(t, "what was given back a moment ago", take(&a, "a", nil, 200*time.Millisecond, rate(100))["r"].Once, 10)
+	var whole Account
+	w := rate(0)
+	w.Whole = true
+	want(t, "what may be used at once beside what was used without an account", take(&whole, "a", nil, 0, w)["r"].Once, 0)
+}
+
+// TestWhoIsGone: a rate of a server that is silent is given to others after freeAfter, and
+// what it had on boards to who has counted it, or after keptFreeAfter.
+func TestWhoIsGone(t *testing.T) {
+	t.Parallel()
+	var a Account
+	rate := Wish{Name: "r", Kind: Rate, Limit: 100, Use: 100}
+	kept := func(use, more float64) Wish {
+		return Wish{Name: "k", Kind: Kept, Limit: 100, Use: use, More: more, Still: true}
+	}
+	take(&a, "a", nil, 0, rate, kept(0, 90))
+	silent := others{"a": freeAfter - time.Nanosecond}
+	got := take(&a, "b", silent, 0, rate, kept(0, 50))
+	want(t, "a rate that is still had", got["r"].Share, 0)
+	want(t, "room beside jobs", got["k"].Share, 10)
+	got = take(&a, "b", silent, 0, rate, kept(60, 0))
+	want(t, "room for jobs that are counted twice", got["k"].Share, 10)
+	silent["a"] = freeAfter
+	got = take(&a, "b", silent, 0, rate, kept(60, 20))
+	want(t, "a rate that nobody has", got["r"].Share, 100)
+	want(t, "room for jobs of a server that is gone", got["k"].Share, 60)
+	silent["a"] = keptFreeAfter
+	want(t, "room when all is counted", take(&a, "b", silent, 0, rate, kept(60, 20))["k"].Share, 80)
+}
+
+// TestLeave: of a server that ends, what is on its boards is kept for who has them next.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	var a Account
+	rate := Wish{Name: "r", Kind: Rate, Limit: 100, Use: 100}
+	kept := func(use, more float64) Wish {
+		return Wish{Name: "k", Kind: Kept, Limit: 100, Use: use, More: more, Still: true}
+	}
+	take(&a, "a", nil, 0, rate, kept(90, 0))
+	a = a.leave("a", nil)
+	got := take(&a, "b", others{"a": 0}, 0, rate, kept(0, 20))
+	want(t, "a rate of a server that has ended", got["r"].Share, 100)
+	want(t, "room beside its jobs", got["k"].Share, 10)
+	want(t, "room for its jobs", take(&a, "b", others{"a": 0}, 0, rate, kept(95, 5))["k"].Share, 95)
+}
+
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mine   float64
+		others []float64
+		want   float64
+	}{
+		{50, nil, 50},
+		{200, nil, 100},
+		{200, []float64{200}, 50},
+		{200, []float64{20}, 80},
+		{20, []float64{200, 300}, 20},
+		{60, []float64{20, 300}, 40},
+		{0, []float64{300}, 0},
+	} {
+		want(t, "the level", level(100, c.mine, c.others), c.want)
+	}
+}
+
+// FuzzAccount: whatever stands in an account, a turn makes no more of a limit than there is,
+// or than was given away before.
+func FuzzAccount(f *testing.F) {
+	f.Add([]byte(`{"holders":[{"boot":"a","turn":3,"parts":{"r":[0,40,80],"k":[2,30,30]}},{"boot":"b","turn":1,"left":true,"parts":{"k":[2,9,9]}}],"pool":{"r":3}}`), uint16(30), uint16(9), uint16(100))
+	f.Fuzz(func(t *testing.T, data []byte, use, more, limit uint16) {
+		var a Account
+		if json.Unmarshal(data, &a) != nil {
+			return
+		}
+		wishes := []Wish{
+			{Name: "r", Kind: Rate, Limit: float64(limit), Use: float64(use), More: float64(more)},
+			{Name: "k", Kind: Kept, Limit: float64(limit), Use: float64(use), More: float64(more)},
+		}
+		before := map[string]float64{"r": sumOf(a.Holders, "r"), "k": sumOf(a.Holders, "k")}
+		take(&a, "s", others{"a": freeAfter, "b": freeAfter}, time.Second, wishes...)
+		for name, had := range before {
+			if has := sumOf(a.Holders, name); has > max(float64(limit), had)*(1+1e-9) {
+				t.Errorf("of %s there are %v shared out, of a limit of %d, and before there were %v", name, has, limit, had)
+			}
+		}
+		text, err := json.Marshal(&a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := (Account{}); json.Unmarshal(text, &again) != nil {
+			t.Errorf("what was written cannot be read: %s", text)
+		}
+	})
+}
