@@ -108,9 +108,7 @@ type situation struct {
 	servers int           // in the fleet
 	since   time.Duration // how long ago the account was read or written: so long its pools have filled
 
-	// narrow is called with what the server has of a limit from now on where that is less than
-	// before, and returns what could have been used at once of a rate and cannot any more.
-	narrow func(name string, share float64) (back float64)
+	narrow func(name string, share float64) float64 // see Users.Narrow
 }
 
 // turn lets a server take what it needs and give what it does not, and returns the account
@@ -139,7 +137,10 @@ func (a *Account) turn(s situation, wishes []Wish) (Account, []Grant) {
 		if share < has {
 			back = s.narrow(w.Name, share)
 		}
-		if w.Kind == Rate {
+		if w.Kind != Rate { // what was let through a moment ago is not given to others
+			share = max(share, min(back, has))
+			g.Share = share
+		} else {
 			g.Once = next.draw(&w, rest+has, share-has, s.since)
 			next.Pool[w.Name] = min(next.Pool[w.Name]+back, max(0, w.Limit-rest-share))
 		}

@@ -60,15 +60,16 @@ const (
 
 // Users are what uses the limits of tenants on this server.
 type Users interface {
-	// Active returns the tenants that have limits and used something of them lately.
+	// Active returns the tenants that have limits and may use something of them here.
 	Active() []string
 
 	// Wishes returns what a tenant uses of each of its limits now.
 	Wishes(ctx context.Context, tenant string) []Wish
 
 	// Narrow says what the server has of a tenant's limit from now on, which is less than
-	// before. It returns what could have been used at once of a rate, and cannot any more.
-	Narrow(tenant, limit string, share float64) (back float64)
+	// before. Of a rate it returns what could have been used at once and cannot any more, of
+	// other limits what is used of it at the moment.
+	Narrow(tenant, limit string, share float64) float64
 
 	// Grant says what the server has of a tenant's limits, until when, and until when of those
 	// of the kind Kept; nil: nothing.
@@ -85,6 +86,8 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	accounts map[string]*account // by tenant
+
+	looked time.Time // when Run last looked for tenants that have no account
 }
 
 // store is where the accounts are, and who this server is in them.
@@ -246,6 +249,12 @@ func (l *Ledger) turns(ctx context.Context) {
 	now := time.Now()
 	if !l.Mode().taking(now) {
 		return
+	}
+	if now.Sub(l.looked) >= restingEvery {
+		l.looked = now
+		for _, tenant := range l.users.Active() {
+			l.account(tenant)
+		}
 	}
 	var due []*account
 	for _, a := range l.all() {

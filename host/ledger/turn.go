@@ -31,6 +31,7 @@ type account struct {
 	turning chan struct{} // holds one for who takes a turn, whose alone what follows is
 	has     bool          // the last turn has brought its parts
 	barren  bool          // it has not brought all that was asked for
+	wrote   bool          // it may stand in the store
 	dropped bool          // the server has no part any more, and another account is to be made
 
 	known   bool // stands is what the store had last
@@ -126,6 +127,7 @@ func rests(wishes []Wish) bool {
 
 // write writes the account after the server's turn, and returns what it has then.
 func (l *Ledger) write(ctx context.Context, a *account, servers int, wishes []Wish) (grants []Grant, err error) {
+	a.wrote = true
 	narrow := func(limit string, share float64) float64 { return l.users.Narrow(a.tenant, limit, share) }
 	err = l.change(ctx, a, func(now time.Time) (next Account) {
 		next, grants = a.stands.turn(situation{self: l.at.Load().boot, silent: a.silent(now), servers: servers, since: now.Sub(a.at), narrow: narrow}, wishes)
@@ -219,6 +221,11 @@ func (l *Ledger) leave(ctx context.Context, a *account, ends bool) {
 // learn of that, the others find out.
 func (l *Ledger) quit(ctx context.Context, a *account, ends bool) {
 	l.users.Grant(a.tenant, nil, time.Time{}, time.Time{})
+	a.dropped = true
+	l.forget(a)
+	if !a.wrote {
+		return
+	}
 	_ = l.change(ctx, a, func(now time.Time) Account {
 		boot, silent := l.at.Load().boot, a.silent(now)
 		if ends {
@@ -226,6 +233,4 @@ func (l *Ledger) quit(ctx context.Context, a *account, ends bool) {
 		}
 		return a.stands.without(boot, silent)
 	})
-	a.dropped = true
-	l.forget(a)
 }

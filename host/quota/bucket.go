@@ -100,5 +100,12 @@ func (b *bucket) demand(now time.Time) (perSecond float64, waited bool, still ti
 	return b.lately, waited, still
 }
 
+// still returns for how long nothing was asked for.
+func (b *bucket) still(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now.Sub(b.last)
+}
+
 // shortestDemand is over how long at least a demand is measured.
 const shortestDemand = 100 * time.Millisecond

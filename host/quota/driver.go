@@ -46,6 +46,7 @@ func (m *metered) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.
 		m.mu.Lock()
 		m.limits = status.Capabilities.Limits
 		m.mu.Unlock()
+		m.of.quotas.opened(m.of.spec.Tenant)
 	}
 	return status, err
 }
@@ -62,12 +63,14 @@ func (m *metered) allowed(ctx context.Context, board, tenant config.Limits) allo
 	a := allowance{whose: map[string]string{}, said: map[string]int64{}}
 	others := m.of.others(ctx, tenant)
 	own := m.uncounted()
+	q, now := m.of.quotas, time.Now()
+	of := q.Tenant(m.of.spec.Tenant)
 	fit := func(key string, ofBoard, ofTenant, others, own int64) int64 {
 		most := int64(0)
 		if ofBoard > 0 {
 			most, a.whose[key], a.said[key] = max(ofBoard-own, -1), "board", ofBoard
 		}
-		if left := ofTenant - others - own; ofTenant > 0 && (most == 0 || left < most) {
+		if left := q.atOnce(of, key, ofTenant, now) - others - own; ofTenant > 0 && (most == 0 || left < most) {
 			most, a.whose[key], a.said[key] = max(left, -1), "tenant", ofTenant
 		}
 		if most == 0 && a.said[key] > 0 {
@@ -115,10 +118,10 @@ func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 	}
 	m.count(ctx, countsFor, 0)
 	b := bounded{
-		metered: m, allowance: m.allowed(ctx, ofBoard, ofTenant), board: ofBoard, tenant: ofTenant,
-		itself: m.countsItself(), shares: map[string]*share{},
+		metered: m, board: ofBoard, tenant: ofTenant, itself: m.countsItself(), shares: map[string]*share{},
 	}
 	b.take(ctx, ops)
+	b.allowance = m.allowed(ctx, ofBoard, ofTenant) // after it, since a larger part may have been had
 	results := make([]driver.Result, len(ops))
 	var through []driver.Op
 	var at []int

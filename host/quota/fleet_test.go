@@ -2,10 +2,12 @@ package quota
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +71,16 @@ type played struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	let    int // calls that were let through in all
+
+	mu     sync.Mutex
+	boards []*Board
+}
+
+// open returns the boards that are open at the server.
+func (s *played) open(string) []*Board {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.boards)
 }
 
 // world is a fleet on a simulated clock.
@@ -78,6 +90,7 @@ type world struct {
 	limits config.Limits
 	old    bool // servers that start are of a version that divides limits evenly
 	all    []*played
+	posts  uint64 // jobs that were posted
 
 	let         int     // calls that were let through
 	above, most float64 // the sum of what was above the limit, and the most that it was over any period
@@ -104,7 +117,7 @@ func newWorld(t *testing.T, l config.Limits) *world {
 func (w *world) start() *played {
 	ctx, stop := context.WithCancel(w.t.Context())
 	s := &played{way: &way{Documents: w.store.Documents()}, stop: stop}
-	s.quotas = &Quotas{Limits: func(string) config.Limits { return w.limits }, Boards: func(string) []*Board { return nil }, Go: func(do func()) { s.done.Go(do) }}
+	s.quotas = &Quotas{Limits: func(string) config.Limits { return w.limits }, Boards: s.open, Go: func(do func()) { s.done.Go(do) }}
 	l := ledger.New(s.quotas, slog.New(slog.DiscardHandler))
 	s.quotas.Ledger = l
 	id := fmt.Sprint("s", len(w.all))
@@ -480,6 +493,112 @@ func TestFuelOfAFleet(t *testing.T) {
 			if spent := spend(s, 10*time.Second); spent < 9.5*limit || spent > 10.3*limit {
 				t.Errorf("the modules of a server that is asked alone used %d in ten seconds, want %d", spent, 10*limit)
 			}
+		}
+	})
+}
+
+// on opens a board of the tenant at a server, through what bounds it.
+func (w *world) on(s *played, name string) driver.Driver {
+	w.t.Helper()
+	b := s.quotas.NewBoard(Spec{Tenant: "t", Name: name, Running: w.t.Context(), Ready: func() bool { return true }})
+	d := b.Through(w.store)
+	s.mu.Lock()
+	s.boards = append(s.boards, b)
+	s.mu.Unlock()
+	if _, err := d.OpenBoard(w.t.Context(), driver.BoardSpec{Name: "t/" + name, Settings: []byte("{}"), Window: time.Hour}); err != nil {
+		w.t.Fatal(err)
+	}
+	return d
+}
+
+// post posts so many jobs to a board, one after the other, and returns those that were taken.
+func (w *world) post(d driver.Driver, name string, n int) (posted []job.ID) {
+	w.t.Helper()
+	for range n {
+		var id job.ID
+		w.posts++
+		binary.BigEndian.PutUint64(id[:], w.posts)
+		op := driver.Op{Kind: driver.Post, Job: id, Event: job.Posted, Posting: &driver.Posting{ID: id, Name: "x", Details: []byte("{}"), Priority: job.Normal}}
+		copy(op.Request[:], id[:])
+		switch r := d.Apply(w.t.Context(), "t/"+name, []driver.Op{op})[0]; r.Kind {
+		case job.NoKind:
+			posted = append(posted, id)
+		case job.QuotaExceeded:
+		default:
+			w.t.Fatalf("post: %v %s", r.Kind, r.Message)
+		}
+	}
+	return posted
+}
+
+// purge takes jobs away.
+func (w *world) purge(d driver.Driver, name string, ids []job.ID) {
+	w.t.Helper()
+	for _, id := range ids {
+		op := driver.Op{Kind: driver.Remove, Job: id, Precondition: driver.Free, Event: job.PurgedEvent}
+		copy(op.Request[:], id[:])
+		op.Request[15] = 1
+		if r := d.Apply(w.t.Context(), "t/"+name, []driver.Op{op})[0]; r.Kind != job.NoKind {
+			w.t.Fatalf("purge: %v %s", r.Kind, r.Message)
+		}
+	}
+}
+
+// TestJobsOfAFleet: the boards of a tenant are on three servers, and have together as many
+// jobs as it may have; what ends on one of them there is room for on the others. What is on
+// the boards of a server that is killed counts on, whoever opens them.
+func TestJobsOfAFleet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 300
+		w := newWorld(t, config.Limits{OpenJobs: most})
+		a, b, c := w.start(), w.start(), w.start()
+		onA, onB, onC := w.on(a, "a"), w.on(b, "b"), w.on(c, "c")
+		time.Sleep(5 * time.Second)
+		total := func() int {
+			n := int64(0)
+			for _, name := range []string{"a", "b", "c"} {
+				counts, err := w.store.Count(t.Context(), "t/"+name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += counts.Open
+			}
+			if n > most+most/100 {
+				t.Fatalf("there are %d jobs, want at most %d", n, most)
+			}
+			return int(n)
+		}
+		until := func(d driver.Driver, name string, seconds int) (ids []job.ID) { // they are posted again and again
+			for range seconds {
+				ids = append(ids, w.post(d, name, 40)...)
+				total()
+				time.Sleep(time.Second)
+			}
+			return ids
+		}
+		atA := until(onA, "a", 10)
+		if n := total(); n < most*99/100 {
+			t.Errorf("a server that is alone in posting has posted %d, want %d", n, most)
+		}
+		until(onB, "b", 5)
+		w.purge(onA, "a", atA[:100])
+		until(onB, "b", 8)
+		if n := total(); n < most*99/100 {
+			t.Errorf("when jobs have ended elsewhere there are %d, want %d", n, most)
+		}
+		time.Sleep(time.Minute) // all servers are at rest
+		until(onC, "c", 5)
+		total()
+		a.kill()
+		taken := w.on(b, "a")
+		until(onC, "c", 20)
+		until(taken, "a", 80)
+		total()
+		w.purge(taken, "a", atA[100:150])
+		until(onC, "c", 10)
+		if n := total(); n < most*99/100 {
+			t.Errorf("when jobs of a server that was killed have ended there are %d, want %d", n, most)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/ledger"
+	"github.com/boardd/boardd/sdk/driver"
 )
 
 // The limits of a tenant that are rates, and the one on how many watch.
@@ -98,6 +99,39 @@ func (q *Quotas) atOnce(t *Tenant, name string, limit int64, now time.Time) int6
 	return int64(math.Floor(m.Floor(float64(limit))))
 }
 
+// counts reports whether this host's part of a tenant's limits is in an account, so that it
+// lets through no more than that of what lies on boards.
+func (q *Quotas) counts() bool { return q.Ledger != nil && q.Ledger.Mode().Accounts }
+
+// keptLimit is one limit of a tenant on what lies on its boards.
+type keptLimit struct {
+	name   string
+	limit  int64
+	wanted *wanted
+}
+
+// keptLimits are those limits of a tenant.
+func (t *Tenant) keptLimits(l *config.Limits) [3]keptLimit {
+	return [3]keptLimit{
+		{keyOpenJobs, l.OpenJobs, &t.kept.openJobs},
+		{keyClaims, l.Claims, &t.kept.claims},
+		{keyDetailBytes, l.DetailBytes, &t.kept.detailBytes},
+	}
+}
+
+// wanted is what was asked for of one of them, by its name.
+func (t *Tenant) wanted(name string) *wanted {
+	for _, k := range t.keptLimits(&config.Limits{}) {
+		if k.name == name {
+			return k.wanted
+		}
+	}
+	return nil
+}
+
+// keeps reports whether limits bound what lies on boards.
+func keeps(l *config.Limits) bool { return l.OpenJobs > 0 || l.Claims > 0 || l.DetailBytes > 0 }
+
 // begin has this host take a part of a tenant's limits if it has none, and waits for that
 // for a moment. b is the bucket of the rate that is asked for, or nil.
 func (q *Quotas) begin(ctx context.Context, name string, t *Tenant, b *bucket) {
@@ -123,38 +157,52 @@ func (q *Quotas) short(tenant string) {
 	}
 }
 
-// Active returns the tenants that have limits which servers share, and used something of
-// them lately. It is for the ledger, like the next three.
+// Active returns the tenants that have limits which servers share, and may use something of
+// them here. It is for the ledger, like the next three.
 func (q *Quotas) Active() (names []string) {
-	q.tenants.Range(func(name, t any) bool {
-		limits := q.Limits(name.(string))
-		for _, w := range t.(*Tenant).wishes(&limits, func(b *bucket) (float64, bool, time.Duration) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return 0, false, time.Since(b.last)
-		}) {
-			if !w.Still || w.Use > 0 {
-				names = append(names, name.(string))
-				return true
-			}
+	q.tenants.Range(func(name, of any) bool {
+		t, limits := of.(*Tenant), q.Limits(name.(string))
+		active := limits.Watchers > 0 && t.meter.watchers.Load() > 0 || keeps(&limits) && q.opens(name.(string))
+		for _, r := range t.rates(&limits) {
+			active = active || r.limit > 0 && r.bucket.still(time.Now()) < stillAfter
+		}
+		if active {
+			names = append(names, name.(string))
 		}
 		return true
 	})
 	return names
 }
 
-// Wishes returns what a tenant uses of each limit that servers share.
-func (q *Quotas) Wishes(_ context.Context, tenant string) []ledger.Wish {
-	limits, now := q.Limits(tenant), time.Now()
-	return q.Tenant(tenant).wishes(&limits, func(b *bucket) (float64, bool, time.Duration) { return b.demand(now) })
+// opens reports whether a board of a tenant is open here.
+func (q *Quotas) opens(tenant string) bool {
+	for _, b := range q.Boards(tenant) {
+		if b.driver.Load() != nil {
+			return true
+		}
+	}
+	return false
 }
 
-func (t *Tenant) wishes(limits *config.Limits, demand func(*bucket) (float64, bool, time.Duration)) (wishes []ledger.Wish) {
-	for _, r := range t.rates(limits) {
+// opened notes that a board of a tenant is open, on which there may be jobs.
+func (q *Quotas) opened(tenant string) {
+	if q.Ledger == nil {
+		return
+	}
+	_ = q.Tenant(tenant) // so that Active knows it
+	if limits := q.Limits(tenant); keeps(&limits) {
+		q.Ledger.Short(tenant)
+	}
+}
+
+// Wishes returns what a tenant uses of each limit that servers share.
+func (q *Quotas) Wishes(ctx context.Context, tenant string) (wishes []ledger.Wish) {
+	t, limits, now := q.Tenant(tenant), q.Limits(tenant), time.Now()
+	for _, r := range t.rates(&limits) {
 		if r.limit == 0 {
 			continue
 		}
-		use, waited, still := demand(r.bucket)
+		use, waited, still := r.bucket.demand(now)
 		w := ledger.Wish{Name: r.name, Kind: ledger.Rate, Limit: float64(r.limit), Use: use, Still: still >= stillAfter}
 		if waited { // how much more those would use who waited is not known
 			w.More = use / 2
@@ -163,6 +211,15 @@ func (t *Tenant) wishes(limits *config.Limits, demand func(*bucket) (float64, bo
 	}
 	if limits.Watchers > 0 {
 		wishes = append(wishes, t.watching.wish(watchersName, ledger.Held, limits.Watchers, t.meter.watchers.Load()))
+	}
+	if !keeps(&limits) {
+		return wishes
+	}
+	use := t.tally.now(func() driver.Counts { return countAll(ctx, q.Boards(tenant), 0) })
+	for _, k := range t.keptLimits(&limits) {
+		if k.limit > 0 {
+			wishes = append(wishes, k.wanted.wish(k.name, ledger.Kept, k.limit, use(k.name)))
+		}
 	}
 	return wishes
 }
@@ -184,19 +241,22 @@ func (w *wanted) wish(name string, kind ledger.Kind, limit, use int64) ledger.Wi
 }
 
 // Narrow says that this host has less of a tenant's limit from now on.
-func (q *Quotas) Narrow(tenant, limit string, share float64) (back float64) {
+func (q *Quotas) Narrow(tenant, limit string, share float64) float64 {
 	t := q.Tenant(tenant)
 	before := t.parts.Load()
-	if _, ok := before.of(limit, time.Now()); !ok {
-		return 0 // it has none
+	back := 0.0
+	if had, ok := before.of(limit, time.Now()); ok && share < had {
+		next := &parts{before.until, before.keptUntil, maps.Clone(before.grants)}
+		next.grants[limit] = ledger.Grant{Name: limit, Kind: before.grants[limit].Kind, Share: share}
+		back = q.replace(tenant, t, next)
 	}
-	g := before.grants[limit]
-	if share >= g.Share {
-		return 0
+	switch limit {
+	case watchersName:
+		return float64(t.meter.watchers.Load())
+	case keyOpenJobs, keyClaims, keyDetailBytes:
+		return float64(t.tally.used(limit))
 	}
-	next := &parts{before.until, before.keptUntil, maps.Clone(before.grants)}
-	next.grants[limit] = ledger.Grant{Name: limit, Kind: g.Kind, Share: share}
-	return q.replace(tenant, t, next)
+	return back
 }
 
 // Grant says what this host has of a tenant's limits.

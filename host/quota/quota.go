@@ -63,6 +63,7 @@ type Tenant struct {
 	tally    tally
 	parts    atomic.Pointer[parts]
 	watching wanted
+	kept     struct{ openJobs, claims, detailBytes wanted }
 }
 
 // Tenant returns what a tenant uses on this host, by the tenant's name.

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,14 +40,13 @@ func counted(c *driver.Counts, key string) int64 {
 }
 
 // take takes up to n of what is left of a limit, and returns how much. settle must be
-// called for it. count asks the store, or several; it waits for none that does not
-// answer.
-func (t *tally) take(ctx context.Context, key string, n, limit, hosts int64, count func(context.Context) driver.Counts) int64 {
+// called for it. most is asked for the limit when nothing else is taken. count asks the
+// store, or several; it waits for none that does not answer.
+func (t *tally) take(ctx context.Context, key string, n, hosts int64, most func() int64, count func(context.Context) driver.Counts) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.going == nil {
-		t.going, t.done = map[string]int64{}, map[string]int64{}
-	}
+	t.begin()
+	limit := most()
 	age := time.Since(t.asked)
 	unseen := t.going[key] + t.done[key] + n
 	if age > countsFor || unseen > max(1, limit/(overshoot*max(1, hosts))) || age > countsForNear && t.left(key, limit) < n {
@@ -57,6 +57,31 @@ func (t *tally) take(ctx context.Context, key string, n, limit, hosts int64, cou
 	n = max(0, min(n, t.left(key, limit)))
 	t.going[key] += n
 	return n
+}
+
+// begin makes the maps. The caller has mu.
+func (t *tally) begin() {
+	if t.going == nil {
+		t.going, t.done = map[string]int64{}, map[string]int64{}
+	}
+}
+
+// now counts anew, and returns what there is of a limit, with what is not answered yet.
+func (t *tally) now(count func() driver.Counts) (use func(key string) int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begin()
+	t.asked, t.sum = time.Now(), count()
+	clear(t.done)
+	sum, going := t.sum, maps.Clone(t.going)
+	return func(key string) int64 { return counted(&sum, key) + going[key] }
+}
+
+// used returns what there is of a limit, as far as this host knows.
+func (t *tally) used(key string) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return -t.left(key, 0)
 }
 
 // left returns what is left of a limit, as far as this host knows.
@@ -107,25 +132,55 @@ func (b *bounded) take(ctx context.Context, ops []driver.Op) {
 }
 
 func (b *bounded) share(ctx context.Context, key string, n, ofBoard, ofTenant int64) {
-	q, tenant := b.of.quotas, b.of.spec.Tenant
-	hosts := q.hosts.Load()
+	q, name := b.of.quotas, b.of.spec.Tenant
 	s := &share{left: n}
-	from := func(t *tally, limit int64, whose string, count func(context.Context) driver.Counts) {
-		got := t.take(ctx, key, s.left, limit, hosts, count)
+	from := func(t *tally, limit int64, whose string, take func(n int64) int64) {
+		got := take(s.left)
 		if len(s.taken) == 0 || got < s.left {
 			s.limit, s.whose = limit, whose
 		}
 		s.left, s.taken = got, append(s.taken, taken{t, got})
 	}
 	if n > 0 && ofBoard > 0 && !b.itself {
-		from(&b.tally, ofBoard, "board", func(ctx context.Context) driver.Counts { return b.count(ctx, 0, 0) })
+		from(&b.tally, ofBoard, "board", func(n int64) int64 {
+			return b.tally.take(ctx, key, n, q.sharing(), func() int64 { return ofBoard }, func(ctx context.Context) driver.Counts { return b.count(ctx, 0, 0) })
+		})
 	}
-	if n > 0 && ofTenant > 0 && (!b.itself || len(q.Boards(tenant)) > 1) {
-		from(&q.Tenant(tenant).tally, ofTenant, "tenant", func(ctx context.Context) driver.Counts { return countAll(ctx, q.Boards(tenant), 0) })
+	if n > 0 && ofTenant > 0 && (!b.itself || len(q.Boards(name)) > 1 || q.counts()) {
+		t := q.Tenant(name)
+		from(&t.tally, ofTenant, "tenant", func(n int64) int64 { return q.take(ctx, name, t, key, n, ofTenant) })
 	}
 	if len(s.taken) > 0 {
 		b.shares[key] = s
 	}
+}
+
+// sharing is how many hosts let through of one limit what the others do not see yet.
+func (q *Quotas) sharing() int64 {
+	if q.Ledger != nil {
+		return 1
+	}
+	return q.hosts.Load()
+}
+
+// take takes of a tenant's limit on what lies on its boards. Where this host's part of it is
+// too small, a larger one is asked for.
+func (q *Quotas) take(ctx context.Context, name string, t *Tenant, key string, n, limit int64) int64 {
+	most := func() int64 { return q.atOnce(t, key, limit, time.Now()) }
+	count := func(ctx context.Context) driver.Counts { return countAll(ctx, q.Boards(name), 0) }
+	if !q.counts() {
+		return t.tally.take(ctx, key, n, q.sharing(), most, count)
+	}
+	w := t.wanted(key)
+	w.ask(0)
+	q.begin(ctx, name, t, nil)
+	got := t.tally.take(ctx, key, n, 1, most, count)
+	if got < n {
+		w.ask(n - got)
+		q.Ledger.Ask(ctx, name)
+		got += t.tally.take(ctx, key, n-got, 1, most, count)
+	}
+	return got
 }
 
 func (s *share) short(n int64) bool    { return s != nil && s.left < n }
