@@ -105,39 +105,35 @@ func (s *Session) checkWebhook(ctx context.Context, t directory.Tenant, h *webho
 	if err != nil {
 		return err
 	}
-	d := s.host.Directory()
-	switch {
-	case found == nil:
+	if found == nil {
 		return named("deliveries", host.NoBoard(tenant.Clip(h.Deliveries)))
-	case found.Config().Observe:
-		return job.Errorf(job.Invalid, "deliveries: the board %q is only observed: nothing is posted on it", h.Deliveries)
-	case len(d.Webhooks(at)) > 0:
-		return job.Errorf(job.Invalid, "deliveries: the board %q has webhooks itself: want one that has none", h.Deliveries)
-	case len(d.Deliveries(at)) > 0:
-		return nil
 	}
-	to, err := s.host.Deliveries(ctx, t.Name, h.Deliveries)
-	if err != nil {
-		return err
+	d := s.host.Directory()
+	target := webhook.Target{Observed: found.Config().Observe, Hooked: len(d.Webhooks(at)) > 0}
+	if !target.Observed && !target.Hooked && len(d.Deliveries(at)) == 0 {
+		to, err := s.host.Deliveries(ctx, t.Name, h.Deliveries)
+		if err != nil {
+			return err
+		}
+		if target.Used, err = used(ctx, to); err != nil {
+			return err
+		}
 	}
-	return checkEmpty(ctx, h.Deliveries, to)
-}
-
-// checkEmpty refuses a board that has something which would be taken for deliveries: the
-// server signs what stands there.
-func checkEmpty(ctx context.Context, name string, b *board.Board) error {
-	counts, err := b.Count(ctx)
-	if err != nil {
-		return err
-	}
-	schedules, err := b.Schedules(ctx, "", 1)
-	if err != nil {
-		return err
-	}
-	if counts.Ready+counts.Delayed+counts.Claimed+counts.Trashed+counts.Corrupt > 0 || len(schedules) > 0 {
-		return job.Errorf(job.Precondition, "deliveries: the board %q has jobs or schedules: want one that has nothing but deliveries", name)
+	if err := h.CheckTarget(target); err != nil {
+		return named("deliveries", err)
 	}
 	return nil
+}
+
+// used reports whether a board has something which would be taken for deliveries: the server
+// signs what stands there.
+func used(ctx context.Context, b *board.Board) (bool, error) {
+	counts, err := b.Count(ctx)
+	if err != nil {
+		return false, err
+	}
+	schedules, err := b.Schedules(ctx, "", 1)
+	return counts.Ready+counts.Delayed+counts.Claimed+counts.Trashed+counts.Corrupt > 0 || len(schedules) > 0, err
 }
 
 // HookState is a webhook and what came of its last try.

@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -59,16 +57,16 @@ func fromWebhook(r *boarddv1.PutWebhookRequest) (n admin.NewWebhook, err error) 
 		n.Events = []webhook.Kind{webhook.Ended, webhook.Trashed, webhook.Exhausted}
 	}
 	for i, text := range r.GetNetworks() {
-		network, err := netip.ParsePrefix(text)
-		if err != nil || network.Masked() != network {
-			return n, invalid(fmt.Sprintf("networks[%d]", i), `it is not a network: want one such as "10.1.0.0/16" or "fd00:1::/64"`)
+		network, err := webhook.ParseNetwork(text)
+		if err != nil {
+			return n, invalid(fmt.Sprintf("networks[%d]", i), "%s", job.MessageOf(err))
 		}
 		n.Networks = append(n.Networks, network)
 	}
 	for i, text := range r.GetSecrets() {
 		secret, err := webhook.ParseSecrets(text)
-		if e, ok := errors.AsType[*job.Error](err); ok {
-			return n, invalid(fmt.Sprintf("secrets[%d]", i), "%s", e.Message)
+		if err != nil {
+			return n, invalid(fmt.Sprintf("secrets[%d]", i), "%s", job.MessageOf(err))
 		}
 		if len(secret) != 1 {
 			return n, invalid(fmt.Sprintf("secrets[%d]", i), "want one secret, got %d", len(secret))

@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -50,8 +49,8 @@ func (w *Webhook) Hook() webhook.Hook {
 		Waiting: w.Waiting, Deliveries: w.Deliveries, Timeout: w.Timeout, Networks: w.Networks,
 	}
 	for _, name := range w.Events {
-		if i := slices.Index(webhook.Kinds(), name); i >= 0 {
-			h.Events = append(h.Events, webhook.Kind(i)) //nolint:gosec // one of three
+		if kind, ok := webhook.KindNamed(name); ok {
+			h.Events = append(h.Events, kind)
 		}
 	}
 	return h

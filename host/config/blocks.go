@@ -69,7 +69,7 @@ func (s *section) inner(block *hclsyntax.Block, title string) *section {
 	}
 	return &section{
 		loader: s.loader, file: s.file, title: title,
-		at: s.start(block.TypeRange), body: block.Body, places: map[string]Place{},
+		at: s.start(block.TypeRange), body: block.Body, places: map[string]Place{}, bad: map[string]bool{},
 	}
 }
 

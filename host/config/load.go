@@ -150,7 +150,7 @@ func (l *loader) parse(path string, data []byte) {
 	}
 	l.noteSecrets(path, body)
 	l.root(&section{
-		loader: l, file: path, body: body, at: Place{File: path, Line: 1, Column: 1}, places: map[string]Place{},
+		loader: l, file: path, body: body, at: Place{File: path, Line: 1, Column: 1}, places: map[string]Place{}, bad: map[string]bool{},
 	})
 }
 

@@ -27,6 +27,7 @@ type section struct {
 
 	settings, blocks []string // the names asked for
 	places           map[string]Place
+	bad              map[string]bool // settings with which something is wrong
 }
 
 // problem reports something wrong at a place in this section.
@@ -41,6 +42,7 @@ func (s *section) problem(at Place, format string, args ...any) {
 // wrong reports something wrong with a setting or, where it is absent, with the
 // section.
 func (s *section) wrong(name, format string, args ...any) {
+	s.bad[name] = true
 	s.problem(s.place(name), name+": "+format, args...)
 }
 
@@ -71,10 +73,12 @@ func (s *section) value(name string) (cty.Value, bool) {
 	}
 	s.places[name] = s.start(attribute.Expr.Range())
 	if !s.evaluable(attribute.Expr) {
+		s.bad[name] = true
 		return cty.NilVal, false
 	}
 	value, diagnostics := attribute.Expr.Value(s.loader.scope(s.file))
 	if diagnostics.HasErrors() {
+		s.bad[name] = true
 		s.loader.diagnose(s.file, s.title, diagnostics)
 		return cty.NilVal, false
 	}

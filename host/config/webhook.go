@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -39,16 +40,15 @@ func (l *loader) webhooks(s *section, b *Board) {
 	}
 }
 
+// hookFields are the fields of a webhook in the API whose settings are called otherwise.
+var hookFields = map[string]string{"oldestWaiting": "oldest_waiting", "secrets": "secret"}
+
 func (s *section) webhook(board string) webhook.Hook {
-	h := webhook.Hook{Board: board, Name: s.label, Networks: s.networks()}
-	var ok bool
-	if h.URL, ok = s.text("url"); ok {
-		if err := webhook.CheckURL(h.URL, h.Networks); err != nil {
-			s.wrong("url", "%s", job.MessageOf(err))
-		}
-	} else if !s.has("url") {
-		s.wrong("url", "it is missing")
-	}
+	h := webhook.Hook{Board: board, Name: s.label, Networks: s.networks(), Events: s.events()}
+	h.URL, _ = s.text("url")
+	h.Deliveries, _ = s.text("deliveries")
+	h.Waiting, _ = s.duration("oldest_waiting", webhook.MinWaiting, webhook.MaxWaiting)
+	h.Timeout, _ = s.duration("timeout", webhook.MinTimeout, webhook.MaxTimeout)
 	if secret, ok := s.text("secret"); ok {
 		var err error
 		if h.Secrets, err = webhook.ParseSecrets(secret); err != nil {
@@ -57,15 +57,11 @@ func (s *section) webhook(board string) webhook.Hook {
 	} else if !s.has("secret") {
 		s.wrong("secret", `it is missing; take it from the environment or a file: secret = file("hook.secret")`)
 	}
-	h.Events = s.events()
-	h.Waiting, _ = s.duration("oldest_waiting", webhook.MinWaiting, webhook.MaxWaiting)
-	if s.has("events") && len(h.Events) == 0 && !s.has("oldest_waiting") {
-		s.wrong("events", "the list is empty, and oldest_waiting is missing: nothing would be told")
+	for _, flaw := range h.Flaws() {
+		if setting := cmp.Or(hookFields[flaw.Field], flaw.Field); !s.bad[setting] {
+			s.wrong(setting, "%s", flaw.Text)
+		}
 	}
-	if h.Deliveries, _ = s.text("deliveries"); !s.has("deliveries") {
-		s.wrong("deliveries", "it is missing; want the name of another board of the tenant, on which each delivery is a job")
-	}
-	h.Timeout, _ = s.duration("timeout", webhook.MinTimeout, webhook.MaxTimeout)
 	return h
 }
 
@@ -76,9 +72,8 @@ func (s *section) events() (list []webhook.Kind) {
 		return []webhook.Kind{webhook.Ended, webhook.Trashed, webhook.Exhausted}
 	}
 	for _, name := range names {
-		i := slices.Index(webhook.Kinds(), name)
-		switch kind := webhook.Kind(max(i, 0)); { //nolint:gosec // it is one of them
-		case i < 0:
+		switch kind, ok := webhook.KindNamed(name); {
+		case !ok:
 			s.wrong("events", "want some of %s, got %q%s", strings.Join(webhook.Kinds(), ", "), clip(name), nearest.Hint(name, webhook.Kinds()))
 		case !slices.Contains(list, kind):
 			list = append(list, kind)
@@ -90,13 +85,10 @@ func (s *section) events() (list []webhook.Kind) {
 // networks reads which networks a webhook may reach besides the internet.
 func (s *section) networks() (list []netip.Prefix) {
 	texts, _ := s.texts("networks")
-	if len(texts) > webhook.MaxNetworks {
-		s.wrong("networks", "want at most %d", webhook.MaxNetworks)
-	}
 	for _, text := range texts {
-		network, err := netip.ParsePrefix(text)
-		if err != nil || network.Masked() != network {
-			s.wrong("networks", `%q is not a network; want one such as "10.1.0.0/16" or "fd00:1::/64"`, clip(text))
+		network, err := webhook.ParseNetwork(text)
+		if err != nil {
+			s.wrong("networks", "%s", job.MessageOf(err))
 			continue
 		}
 		list = append(list, network)
@@ -108,23 +100,18 @@ func (s *section) networks() (list []netip.Prefix) {
 func (l *loader) checkWebhooks() {
 	for _, p := range l.hooks {
 		s, name := p.section, p.hook.Deliveries
-		if name == "" {
-			continue // reported as missing
+		if s.bad["deliveries"] {
+			continue
 		}
 		i := slices.IndexFunc(l.config.Boards, func(b Board) bool { return b.Tenant == p.tenant && b.Name == name })
 		if i < 0 {
 			s.wrong("deliveries", "the configuration has no board %q of the tenant %q%s", clip(name), p.tenant, nearest.Hint(name, l.boardsOf(p.tenant)))
 			continue
 		}
-		switch to := l.config.Boards[i]; {
-		case name == p.hook.Board:
-			s.wrong("deliveries", "it is the board itself, whose deliveries would be told of again; want another one")
-		case len(to.Webhooks) > 0:
-			s.wrong("deliveries", "the board %q has webhooks itself; want one that has none", name)
-		case to.Observe:
-			s.wrong("deliveries", "the board %q is only observed: nothing is posted on it", name)
-		case len(to.Schedules) > 0:
-			s.wrong("deliveries", "the board %q has schedules; want one that has nothing but deliveries", name)
+		to := l.config.Boards[i]
+		target := webhook.Target{Observed: to.Observe, Hooked: len(to.Webhooks) > 0, Used: len(to.Schedules) > 0}
+		if err := p.hook.CheckTarget(target); err != nil {
+			s.wrong("deliveries", "%s", job.MessageOf(err))
 		}
 	}
 }

@@ -63,14 +63,14 @@ func TestCheckURL(t *testing.T) {
 		"https://example.com/" + strings.Repeat("x", MaxURL):    "at most 2048 bytes",
 		"https://example.com/" + strings.Repeat("x", MaxURL-20): "",
 	} {
-		if err := CheckURL(text, nil); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+		if err := checkURL(text, nil); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: got %v, want %q", text, err, problem)
 		}
 	}
-	if err := CheckURL("http://127.0.0.1:8080/", here); err != nil {
+	if err := checkURL("http://127.0.0.1:8080/", here); err != nil {
 		t.Error(err)
 	}
-	if err := CheckURL("http://10.0.0.1/", here); err == nil {
+	if err := checkURL("http://10.0.0.1/", here); err == nil {
 		t.Error("another network is reached in the clear")
 	}
 }

@@ -13,12 +13,8 @@ package webhook
 
 import (
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
-
-	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/shorten"
 )
 
 // Limits of webhooks.
@@ -64,8 +60,17 @@ var types = [...]string{"job.ended", "job.trashed", "job.exhausted", "board.wait
 // String returns the kind as requests have it.
 func (k Kind) String() string { return types[k] }
 
+// names are those under which events are asked for, in the order of the kinds.
+var names = [...]string{"ENDED", "TRASHED", "EXHAUSTED"}
+
 // Kinds returns the names under which events are asked for, in the order of the kinds.
-func Kinds() []string { return []string{"ENDED", "TRASHED", "EXHAUSTED"} }
+func Kinds() []string { return slices.Clone(names[:]) }
+
+// KindNamed returns the kind that is asked for under a name.
+func KindNamed(name string) (Kind, bool) {
+	i := slices.Index(names[:], name)
+	return Kind(max(i, 0)), i >= 0 //nolint:gosec // one of them
+}
 
 // Hook is one address that is told of a board.
 type Hook struct {
@@ -81,31 +86,6 @@ type Hook struct {
 	// Networks are those of the server's own network that may be reached. Without any, the
 	// address is one of the internet, reached by https.
 	Networks []netip.Prefix
-}
-
-// Check reports what is wrong with a hook, beside the board of its deliveries.
-func (h *Hook) Check() error {
-	wrong := func(format string, args ...any) error { return job.Errorf(job.Invalid, format, args...) }
-	switch {
-	case len(h.Networks) > MaxNetworks:
-		return wrong("networks: %d are too many: want at most %d", len(h.Networks), MaxNetworks)
-	case len(h.Secrets) == 0 || len(h.Secrets) > MaxSecrets:
-		return wrong("secrets: want 1 to %d, got %d", MaxSecrets, len(h.Secrets))
-	case h.Waiting != 0 && (h.Waiting < MinWaiting || h.Waiting > MaxWaiting):
-		return wrong("oldestWaiting: want %s to %s, got %s", MinWaiting, MaxWaiting, h.Waiting)
-	case h.Timeout != 0 && (h.Timeout < MinTimeout || h.Timeout > MaxTimeout):
-		return wrong("timeout: want %s to %s, got %s", MinTimeout, MaxTimeout, h.Timeout)
-	case len(h.Events) == 0 && h.Waiting == 0:
-		return wrong("events: there are none, and no oldestWaiting: nothing would be told")
-	case h.Deliveries == "":
-		return wrong("deliveries: want the name of another board of the tenant, on which each delivery is a job")
-	case h.Deliveries == h.Board:
-		return wrong("deliveries: it is the board itself, whose deliveries would be told of again: want another one")
-	}
-	if err := CheckURL(h.URL, h.Networks); err != nil {
-		return wrong("url: %s", job.MessageOf(err))
-	}
-	return nil
 }
 
 // key names the hook among those of its tenant, and is the name of its deliveries.
@@ -130,26 +110,4 @@ func (h *Hook) equal(o *Hook) bool {
 	a, b := *h, *o
 	same := slices.Equal(a.Events, b.Events) && slices.Equal(a.Networks, b.Networks) && a.Secrets.equal(b.Secrets)
 	return same && a.Board == b.Board && a.Name == b.Name && a.URL == b.URL && a.Waiting == b.Waiting && a.Deliveries == b.Deliveries && a.Timeout == b.Timeout
-}
-
-// CheckURL says what is wrong with an address that is to be told.
-func CheckURL(text string, networks []netip.Prefix) error {
-	wrong := func(format string, args ...any) error { return job.Errorf(job.Invalid, format, args...) }
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || len(text) > MaxURL || u.Hostname() == "":
-		return wrong("%q is not an address; want one such as https://example.com/hook, of at most %d bytes", shorten.To(text, 64), MaxURL)
-	case u.User != nil:
-		return wrong("a name or password in the address would stand in logs; requests are signed instead")
-	case u.Fragment != "":
-		return wrong("what follows the # is not sent; leave it out")
-	case u.Scheme == "http" && len(networks) == 0:
-		return wrong("http is only for addresses in networks; want https")
-	case u.Scheme != "https" && u.Scheme != "http":
-		return wrong("want https, got %q", shorten.To(u.Scheme, 16))
-	}
-	if at, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return checkAddress(at, networks, u.Scheme == "http")
-	}
-	return nil
 }
