@@ -261,6 +261,7 @@ var limits = []struct {
 	{"webhook.MaxTimeout", webhook.MaxTimeout, "the longest `timeout` of a webhook"},
 	{"webhook.MinWaiting", webhook.MinWaiting, "the shortest `oldest_waiting` of a webhook"},
 	{"webhook.MaxWaiting", webhook.MaxWaiting, "the longest `oldest_waiting` of a webhook"},
+	{"webhook.MaxAnswer", webhook.MaxAnswer, "bytes of a receiver's answer to a test that are kept"},
 	{"webhook.MaxTries", webhook.MaxTries, "tries of a delivery, where its board has no `max_attempts`"},
 	{"webhook.FirstRetry", webhook.FirstRetry, "before the second try of a delivery, where its board has no `backoff`"},
 	{"webhook.MaxRetry", webhook.MaxRetry, "the longest delay between tries, likewise"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ import (
 func (p *program) batchCommand() *cobra.Command {
 	about := []*cobra.Command{p.batchPutCommand(), p.batchGetCommand(), p.batchCloseCommand(), p.batchWaitCommand(), p.batchCancelCommand()}
 	for _, c := range about {
-		c.ValidArgsFunction = p.completeBatches
+		c.ValidArgsFunction = p.completeBatches()
 	}
 	return p.group("batch", "Jobs that belong together",
 		"A batch is named by the jobs that are posted with it (job post --batch NAME). The store counts\n"+
@@ -112,29 +111,6 @@ func (p *program) batchListCommand() *cobra.Command {
 		})
 	c.Flags().BoolVar(&done, "done", false, "only those that are done; --done=false: only those that are not (default: all)")
 	return c
-}
-
-// completeBatches names the board's batches, for a shell that completes.
-func (p *program) completeBatches(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	p.fromEnvironment(c)
-	server, err := p.connect(impatient)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer server.Close()
-	var names []string
-	for b, err := range server.Board(p.board).Batches(c.Context(), nil) {
-		if err != nil || len(names) == completedJobs {
-			break
-		}
-		if strings.HasPrefix(b.GetName(), begun) {
-			names = append(names, printable(b.GetName())+"\t"+batchState(b))
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 func (p *program) batchGetCommand() *cobra.Command {

@@ -46,7 +46,7 @@ func (p *program) entityListCommand() *cobra.Command {
 			})
 		})
 	c.Flags().StringSliceVar(&kinds, "kind", nil, "only those of this kind; may be repeated")
-	_ = c.RegisterFlagCompletionFunc("kind", p.completeKinds) // it fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("kind", p.completeKinds()) // it fails only for a flag that is not there
 	return c
 }
 
@@ -74,7 +74,7 @@ func (p *program) entityRegisterCommand() *cobra.Command {
 		})
 	c.Flags().StringVar(&metadata, "metadata", "", "what it says of itself: a JSON object, @FILE, or - for standard input (default {})")
 	c.Flags().Var(&ttl, "ttl", "for how long (default: a minute)")
-	c.ValidArgsFunction = p.completeEntities
+	c.ValidArgsFunction = p.completeEntities()
 	return c
 }
 
@@ -94,7 +94,7 @@ func (p *program) entityRemoveCommand() *cobra.Command {
 				return p.show(&boarddv1.RemoveEntityResponse{}, func(t *table) { t.row(kind, name, "removed") })
 			})
 		})
-	c.ValidArgsFunction = p.completeEntities
+	c.ValidArgsFunction = p.completeEntities()
 	return c
 }
 
@@ -103,41 +103,4 @@ func kindAndName(args []string) (kind, name string, err error) {
 		return "", "", usagef("want a kind and a name, got %d arguments", len(args))
 	}
 	return args[0], args[1], nil
-}
-
-// known returns the entities of the board for a shell that completes, which can't
-// be told why there are none.
-func (p *program) known(c *cobra.Command) []*client.Entity {
-	p.fromEnvironment(c)
-	server, err := p.connect(impatient)
-	if err != nil {
-		return nil
-	}
-	defer server.Close()
-	list, _ := server.Board(p.board).Entities(c.Context())
-	return list
-}
-
-// completeKinds names the kinds of entities of the board.
-func (p *program) completeKinds(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var kinds []string
-	for _, e := range p.known(c) {
-		kinds = append(kinds, e.GetKind())
-	}
-	slices.Sort(kinds)
-	return slices.Compact(kinds), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeEntities names kinds, and then the names of that kind.
-func (p *program) completeEntities(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return p.completeKinds(c, args, begun)
-	}
-	var names []string
-	for _, e := range p.known(c) {
-		if len(args) == 1 && e.GetKind() == args[0] {
-			names = append(names, e.GetName())
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

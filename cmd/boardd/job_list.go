@@ -112,3 +112,6 @@ func readList(ctx context.Context, b *client.Board, o client.ListOptions, most i
 		o.Wait = 0
 	}
 }
+
+// allStates are those of jobs that can be shown.
+var allStates = []string{"UNCLAIMED", "CLAIMED", "TRASHED", "COMPLETE"}

@@ -61,7 +61,7 @@ func (p *program) root() *cobra.Command {
 	flags.StringVar(&p.caFile, "ca-file", "", "certificates to trust instead of the system's; BOARDD_CA_FILE")
 	flags.StringVar(&p.certFile, "cert-file", "", "certificate to present; BOARDD_CERT_FILE")
 	flags.StringVar(&p.keyFile, "key-file", "", "key of that certificate; BOARDD_KEY_FILE")
-	_ = root.RegisterFlagCompletionFunc("board", p.completeBoards) // it fails only for a flag that is not there
+	_ = root.RegisterFlagCompletionFunc("board", p.completeBoards()) // it fails only for a flag that is not there
 	p.output = "table"
 	flags.VarP(&p.output, "output", "o", "table, or json: the server's answer as it is")
 	root.SetFlagErrorFunc(wrongFlag)

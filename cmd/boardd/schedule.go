@@ -10,11 +10,16 @@ import (
 )
 
 func (p *program) scheduleCommand() *cobra.Command {
+	about := []*cobra.Command{
+		p.schedulePutCommand(), p.scheduleGetCommand(), p.scheduleDeleteCommand(), p.schedulePauseCommand(), p.scheduleResumeCommand(), p.scheduleTriggerCommand(),
+	}
+	for _, c := range about {
+		c.ValidArgsFunction = p.completeSchedules()
+	}
 	return p.group("schedule", "Jobs that are posted again and again",
 		"A schedule posts its job at each tick, by cron or every so often. Each tick is posted once,\n"+
 			"however many servers the board has, and none twice.",
-		p.schedulePutCommand(), p.scheduleListCommand(), p.scheduleGetCommand(), p.scheduleDeleteCommand(),
-		p.schedulePauseCommand(), p.scheduleResumeCommand(), p.scheduleTriggerCommand())
+		append(about, p.scheduleListCommand())...)
 }
 
 // scheduleFlags are the flags of schedule put.

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +20,8 @@ func (p *program) webhookCommand() *cobra.Command {
 	return p.group("webhook", "Addresses that are told of a board",
 		"A webhook is told when jobs of its board end, go to the trash or run out of attempts, and when\n"+
 			"the oldest waits for too long. Each delivery is a job on another board, that of the deliveries.",
-		p.webhookPutCommand(), p.webhookListCommand(), p.webhookGetCommand(), p.webhookDeleteCommand(), p.webhookTestCommand())
+		p.webhookPutCommand(), p.webhookListCommand(), p.webhookGetCommand(), p.webhookPauseCommand(), p.webhookResumeCommand(),
+		p.webhookDeleteCommand(), p.webhookTestCommand())
 }
 
 // webhookFlags are the flags of webhook put.
@@ -56,10 +60,16 @@ func (p *program) webhookPutCommand() *cobra.Command {
 	flags.Var(&f.timeout, "timeout", "of a request (default 15s)")
 	flags.StringArrayVar(&f.request.Networks, "network", nil, "of the server's own that it may reach, such as 10.1.0.0/16; for operators; may be repeated")
 	flags.StringVar(&f.secrets, "secret-file", "", "a file with one secret or several, each of which signs (default: those that it has, or a new one)")
+	flags.BoolVar(&f.request.NewSecret, "new-secret", false, "make a secret, beside which the newest that it has goes on to sign")
+	flags.BoolVar(&f.request.Paused, "paused", false, "write it, and let its deliveries wait for webhook resume")
 	flags.Int64Var(&f.version, "version", 0, "only if it has this version; 0: only if it is new (default: whatever stands)")
+	c.MarkFlagsMutuallyExclusive("secret-file", "new-secret")
+	_ = c.RegisterFlagCompletionFunc("deliveries", p.completeBoards()) // it fails only for a flag that is not there
+	_ = c.RegisterFlagCompletionFunc("event", cobra.FixedCompletions(slices.Sorted(maps.Keys(boarddv1.WebhookEvent_Enum_value)), cobra.ShellCompDirectiveNoFileComp))
 	_ = c.MarkFlagRequired("url")        // it fails only for a flag that is not there
 	_ = c.MarkFlagRequired("deliveries") // likewise
 	tenantFlag(c, &f.request.Tenant)
+	c.ValidArgsFunction = p.completeWebhooks(&f.request.Tenant)
 	return c
 }
 
@@ -99,16 +109,41 @@ func (p *program) putWebhook(ctx context.Context, f *webhookFlags, name string) 
 
 func webhookRows(list []*boarddv1.Webhook) func(*table) {
 	return func(t *table) {
-		t.row("NAME", "URL", "EVENTS", "DELIVERIES", "DECLARED", "LAST", "OUTCOME", "REASON")
+		t.row("NAME", "URL", "EVENTS", "DELIVERIES", "STATE", "WAITING", "GIVEN UP", "LAST", "OUTCOME", "REASON")
 		for _, w := range list {
 			reason := w.GetLast().GetReason()
 			if w.GetProblem() != "" {
 				reason = w.GetProblem()
 			}
-			t.row(w.GetName(), w.GetUrl(), strings.Join(eventsOf(w), ","), w.GetDeliveries(), w.GetDeclared(),
+			t.row(w.GetName(), w.GetUrl(), strings.Join(eventsOf(w), ","), w.GetDeliveries(), hookState(w), known(w.Waiting), known(w.GivenUp),
 				w.GetLast().GetAt(), w.GetLast().GetOutcome(), clipped(reason))
 		}
 	}
+}
+
+// hookState says how a webhook is in a word or two.
+func hookState(w *boarddv1.Webhook) string {
+	state := "well"
+	switch {
+	case w.GetPaused():
+		state = "paused"
+	case w.FailingSince != nil:
+		state = "failing"
+	case w.GetLast() == nil:
+		state = "new"
+	}
+	if w.GetDeclared() {
+		state += ", declared"
+	}
+	return state
+}
+
+// known is a number that may be not known.
+func known(n *int64) any {
+	if n == nil {
+		return ""
+	}
+	return *n
 }
 
 // eventsOf is of what a webhook is told.
@@ -142,44 +177,65 @@ func (p *program) webhookListCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) webhookGetCommand() *cobra.Command {
-	r := &boarddv1.GetWebhookRequest{}
-	c := p.command("get NAME", "Show a webhook", "", "boardd webhook get notify --board builds -o json",
-		func(ctx context.Context, args []string) (err error) {
-			if r.Name, err = one(args, "webhook"); err != nil {
-				return err
-			}
-			r.Board = p.board
-			return p.administer(func(a *client.Admin) error {
-				w, err := a.GetWebhook(ctx, r)
-				if err != nil {
-					return p.missing(err)
-				}
-				return p.show(&boarddv1.GetWebhookResponse{Webhook: w}, webhookRows([]*boarddv1.Webhook{w}))
-			})
-		})
-	tenantFlag(c, &r.Tenant)
+// hookNamed is a command about one webhook.
+func (p *program) hookNamed(use, short, long, example string, do func(ctx context.Context, a *client.Admin, tenant, name string) error) *cobra.Command {
+	var tenant string
+	c := p.command(use, short, long, example, func(ctx context.Context, args []string) error {
+		name, err := one(args, "webhook")
+		if err != nil {
+			return err
+		}
+		return p.administer(func(a *client.Admin) error { return p.missing(do(ctx, a, tenant, name)) })
+	})
+	tenantFlag(c, &tenant)
+	c.ValidArgsFunction = p.completeWebhooks(&tenant)
 	return c
 }
 
-func (p *program) webhookDeleteCommand() *cobra.Command {
-	r := &boarddv1.DeleteWebhookRequest{}
-	c := p.command("delete NAME", "Delete a webhook", "What was not delivered yet stays on the board of the deliveries, and nobody sends it.", "boardd webhook delete notify --board builds",
-		func(ctx context.Context, args []string) (err error) {
-			if r.Name, err = one(args, "webhook"); err != nil {
+func (p *program) webhookGetCommand() *cobra.Command {
+	return p.hookNamed("get NAME", "Show a webhook", "", "boardd webhook get notify --board builds -o json",
+		func(ctx context.Context, a *client.Admin, tenant, name string) error {
+			w, err := a.GetWebhook(ctx, &boarddv1.GetWebhookRequest{Tenant: tenant, Board: p.board, Name: name})
+			if err != nil {
 				return err
 			}
-			r.Board = p.board
-			return p.administer(func(a *client.Admin) error {
-				answer, err := a.DeleteWebhook(ctx, r)
-				if err != nil {
-					return p.missing(err)
-				}
-				return p.show(answer, func(t *table) { t.row(r.GetName(), "deleted") })
-			})
+			return p.show(&boarddv1.GetWebhookResponse{Webhook: w}, webhookRows([]*boarddv1.Webhook{w}))
+		})
+}
+
+func (p *program) webhookPauseCommand() *cobra.Command {
+	return p.hookNamed("pause NAME", "Let the deliveries of a webhook wait", "What happens goes on to be told: it waits on the board of the deliveries, and is sent in order\n"+
+		"after webhook resume.", "boardd webhook pause notify --board builds",
+		func(ctx context.Context, a *client.Admin, tenant, name string) error {
+			w, err := a.PauseWebhook(ctx, &boarddv1.PauseWebhookRequest{Tenant: tenant, Board: p.board, Name: name})
+			if err != nil {
+				return err
+			}
+			return p.show(&boarddv1.PauseWebhookResponse{Webhook: w}, webhookRows([]*boarddv1.Webhook{w}))
+		})
+}
+
+func (p *program) webhookResumeCommand() *cobra.Command {
+	return p.hookNamed("resume NAME", "Let the deliveries of a webhook go on", "", "boardd webhook resume notify --board builds",
+		func(ctx context.Context, a *client.Admin, tenant, name string) error {
+			w, err := a.ResumeWebhook(ctx, &boarddv1.ResumeWebhookRequest{Tenant: tenant, Board: p.board, Name: name})
+			if err != nil {
+				return err
+			}
+			return p.show(&boarddv1.ResumeWebhookResponse{Webhook: w}, webhookRows([]*boarddv1.Webhook{w}))
+		})
+}
+
+func (p *program) webhookDeleteCommand() *cobra.Command {
+	c := p.hookNamed("delete NAME", "Delete a webhook", "What was not delivered yet stays on the board of the deliveries, and nobody sends it.", "boardd webhook delete notify --board builds",
+		func(ctx context.Context, a *client.Admin, tenant, name string) error {
+			answer, err := a.DeleteWebhook(ctx, &boarddv1.DeleteWebhookRequest{Tenant: tenant, Board: p.board, Name: name})
+			if err != nil {
+				return err
+			}
+			return p.show(answer, func(t *table) { t.row(name, "deleted") })
 		})
 	c.Aliases = []string{"rm"}
-	tenantFlag(c, &r.Tenant)
 	return c
 }
 
@@ -199,6 +255,7 @@ func (p *program) webhookTestCommand() *cobra.Command {
 		})
 	c.Flags().Var(&timeout, "timeout", "how long to wait (default: for ever)")
 	tenantFlag(c, &r.Tenant)
+	c.ValidArgsFunction = p.completeWebhooks(&r.Tenant)
 	return c
 }
 
@@ -223,9 +280,21 @@ func (p *program) testWebhook(ctx context.Context, r *boarddv1.TestWebhookReques
 	if err != nil {
 		return err
 	}
+	w, err := c.Admin().GetWebhook(ctx, &boarddv1.GetWebhookRequest{Tenant: r.GetTenant(), Board: r.GetBoard(), Name: r.GetName()})
+	if err != nil {
+		return p.missing(err)
+	}
+	trial := w.GetTrial()
+	if trial.GetUuid() != posted.GetUuid() {
+		trial = nil // somebody else tried it since, or it is not known yet
+	}
+	status := "none"
+	if trial.GetStatus() != 0 {
+		status = strconv.Itoa(int(trial.GetStatus()))
+	}
 	if err := p.show(posted, func(t *table) {
-		t.row("DELIVERIES", "UUID", "STATE", "REASON")
-		t.row(posted.GetDeliveries(), posted.GetUuid(), job.GetState(), clipped(job.GetLastReason()))
+		t.row("DELIVERIES", "UUID", "STATE", "STATUS", "TOOK", "REASON", "ANSWER")
+		t.row(posted.GetDeliveries(), posted.GetUuid(), job.GetState(), status, trial.GetTook(), clipped(job.GetLastReason()), clipped(trial.GetAnswer()))
 	}); err != nil {
 		return err
 	}

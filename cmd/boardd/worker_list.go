@@ -45,19 +45,3 @@ func (p *program) workerListCommand() *cobra.Command {
 			})
 		})
 }
-
-// completeBoards names the boards that the token may see, for a shell.
-func (p *program) completeBoards(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	p.fromEnvironment(c)
-	server, err := p.connect(impatient)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer server.Close()
-	boards, _ := server.Boards(c.Context()) // a shell can't be told why there are none
-	names := make([]string, 0, len(boards))
-	for _, b := range boards {
-		names = append(names, b.GetName())
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}

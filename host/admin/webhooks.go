@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/boardd/boardd/host"
@@ -18,11 +19,12 @@ type NewWebhook struct {
 	Tenant       string
 	webhook.Hook // without secrets: those that it has, or a new one
 
+	NewSecret bool    // one is made, beside which the newest that it has goes on to sign
 	IfVersion *uint64 // its present version; 0: there is none yet; nil: whatever stands
 }
 
-// PutWebhook writes a webhook. Of one that is new and comes without a secret it returns the
-// one that was made, which nobody can read again.
+// PutWebhook writes a webhook. It returns the secret that was made, if one was, which nobody
+// can read again.
 func (s *Session) PutWebhook(ctx context.Context, n NewWebhook) (directory.Webhook, string, error) {
 	t, c, err := s.changing(ctx, "PutWebhook", n.Tenant, n.Board)
 	if err != nil {
@@ -44,13 +46,12 @@ func (s *Session) PutWebhook(ctx context.Context, n NewWebhook) (directory.Webho
 	if n.IfVersion != nil && *n.IfVersion != present {
 		return directory.Webhook{}, "", job.Errorf(job.Aborted, "version: the webhook has another version by now: read it again")
 	}
-	secret := ""
-	switch {
-	case len(n.Secrets) > 0:
-	case counts:
-		n.Secrets = before.Secrets
-	default:
-		n.Secrets, secret = webhook.NewSecret()
+	if !counts {
+		before.Secrets = nil
+	}
+	secret, err := n.choose(before.Secrets)
+	if err != nil {
+		return directory.Webhook{}, "", err
 	}
 	if err := s.checkWebhook(ctx, t, &n.Hook); err != nil {
 		return directory.Webhook{}, "", err
@@ -69,6 +70,22 @@ func (s *Session) PutWebhook(ctx context.Context, n NewWebhook) (directory.Webho
 		return directory.Webhook{}, "", err
 	}
 	return directory.ShownWebhook(put), secret, nil
+}
+
+// choose decides which secrets a webhook has that had others, or none, and returns one that it
+// made for that.
+func (n *NewWebhook) choose(had webhook.Secrets) (made string, err error) {
+	switch given := len(n.Secrets) > 0; {
+	case given && n.NewSecret:
+		return "", job.Errorf(job.Invalid, "newSecret: want either this or secrets")
+	case given:
+	case len(had) > 0 && !n.NewSecret:
+		n.Secrets = had
+	default:
+		n.Secrets, made = webhook.NewSecret()
+		n.Secrets = append(n.Secrets, had[:min(1, len(had))]...)
+	}
+	return made, nil
 }
 
 // checkHooked refuses a webhook of a board that cannot have it.
@@ -136,12 +153,14 @@ func used(ctx context.Context, b *board.Board) (bool, error) {
 	return counts.Ready+counts.Delayed+counts.Claimed+counts.Trashed+counts.Corrupt > 0 || len(schedules) > 0, err
 }
 
-// HookState is a webhook and what came of its last try.
+// HookState is a webhook and what came of its deliveries.
 type HookState struct {
 	directory.Webhook
 
-	Last    webhook.Last
-	Problem string // why that is not known
+	Last             webhook.Last
+	Trial            webhook.LastTrial
+	Waiting, GivenUp *int64 // deliveries to be sent, and in the trash; nil: not known
+	Problem          string // why something of it is not known
 }
 
 // Webhooks returns the webhooks of a board, by name.
@@ -170,12 +189,39 @@ func (s *Session) hookState(ctx context.Context, of string, w *directory.Webhook
 	state := HookState{Webhook: *w}
 	b, err := s.host.Deliveries(ctx, of, w.Deliveries)
 	if err == nil {
-		state.Last, err = webhook.LastOf(ctx, b, &w.Hook)
+		err = state.look(ctx, b)
 	}
 	if err != nil {
 		state.Problem = "its deliveries cannot be looked at: " + err.Error()
 	}
+	if len(w.Networks) > 0 && !s.principal.Has(tenant.Operator) {
+		state.Trial.Answer = "" // it may come from where only operators look
+	}
 	return state
+}
+
+// look looks at the deliveries, which are jobs on a board.
+func (state *HookState) look(ctx context.Context, b *board.Board) (err error) {
+	if state.Last, err = webhook.LastOf(ctx, b, &state.Hook); err != nil {
+		return err
+	}
+	if state.Trial, err = webhook.TrialOf(ctx, b, &state.Hook); err != nil {
+		return err
+	}
+	report, err := b.ByNames(ctx)
+	if err != nil {
+		return err
+	}
+	name := state.Hook.Key()
+	i := slices.IndexFunc(report.Names, func(n board.NameStats) bool { return n.Name == name })
+	switch {
+	case i >= 0:
+		waiting := report.Names[i].Waiting + report.Names[i].Claimed
+		state.Waiting, state.GivenUp = &waiting, &report.Names[i].Trashed
+	case report.Others == nil: // no job has its name
+		state.Waiting, state.GivenUp = new(int64), new(int64)
+	}
+	return nil
 }
 
 // hooksOf returns the webhooks of a board for a call.
@@ -213,27 +259,56 @@ func noWebhook(on, name string) error {
 	return job.Errorf(job.NotFound, "the board %q has no webhook %q", tenant.Clip(on), tenant.Clip(name))
 }
 
-// DeleteWebhook takes a webhook away. Its deliveries stand as jobs, and nobody sends them.
-func (s *Session) DeleteWebhook(ctx context.Context, of, on, name string) error {
-	t, c, err := s.changing(ctx, "DeleteWebhook", of, on)
+// storedHook returns a webhook of the catalog for a call that changes it.
+func (s *Session) storedHook(ctx context.Context, call, of, on, name string) (directory.Tenant, *catalog.Catalog, catalog.Webhook, error) {
+	t, c, err := s.changing(ctx, call, of, on)
 	if err != nil {
-		return err
+		return t, c, catalog.Webhook{}, err
 	}
 	at := catalog.At{Tenant: t.Name, Name: on}
 	if s.host.Directory().DeclaresWebhook(at, name) {
-		return declared("webhook", name)
+		return t, c, catalog.Webhook{}, declared("webhook", name)
 	}
 	w, ok := s.host.Directory().StoredWebhook(at, name)
 	if !ok && !strings.Contains(on+name, "/") { // it may have been made elsewhere a moment ago
 		if err := s.host.Lookup(ctx, catalog.Key("webhook", t.Name, on, name)); err != nil {
-			return err
+			return t, c, catalog.Webhook{}, err
 		}
 		w, ok = s.host.Directory().StoredWebhook(at, name)
 	}
 	if !ok {
-		return noWebhook(on, name)
+		return t, c, catalog.Webhook{}, noWebhook(on, name)
+	}
+	return t, c, w, nil
+}
+
+// DeleteWebhook takes a webhook away. Its deliveries stand as jobs, and nobody sends them.
+func (s *Session) DeleteWebhook(ctx context.Context, of, on, name string) error {
+	_, c, w, err := s.storedHook(ctx, "DeleteWebhook", of, on, name)
+	if err != nil {
+		return err
 	}
 	return c.RemoveWebhook(ctx, w)
+}
+
+// PauseWebhook has the deliveries of a webhook wait, or go on.
+func (s *Session) PauseWebhook(ctx context.Context, of, on, name string, paused bool) (HookState, error) {
+	call := "ResumeWebhook"
+	if paused {
+		call = "PauseWebhook"
+	}
+	t, c, w, err := s.storedHook(ctx, call, of, on, name)
+	if err != nil {
+		return HookState{}, err
+	}
+	if w.Paused != paused {
+		w.Paused = paused
+		if w, err = c.PutWebhook(ctx, w, webhook.MaxPerBoard); err != nil {
+			return HookState{}, err
+		}
+	}
+	shown := directory.ShownWebhook(w)
+	return s.hookState(ctx, t.Name, &shown), nil
 }
 
 // TestWebhook posts a delivery that tells nothing, to see whether it arrives, and returns the

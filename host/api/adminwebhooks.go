@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/webhook"
@@ -18,7 +19,8 @@ func toWebhook(s *admin.HookState) *boarddv1.Webhook {
 	h := &s.Hook
 	shown := &boarddv1.Webhook{
 		Board: h.Board, Name: h.Name, Url: h.URL, OldestWaiting: toDuration(h.Waiting), Deliveries: h.Deliveries, Timeout: toDuration(h.Timeout),
-		Secrets: int32(len(h.Secrets)), Version: toInt64(s.Version), CreatedAt: toTime(s.Made), Declared: s.Declared, Problem: clean(s.Problem), //nolint:gosec // at most 4
+		Secrets: int32(len(h.Secrets)), SecretDigests: h.Secrets.Digests(), Version: toInt64(s.Version), CreatedAt: toTime(s.Made), //nolint:gosec // at most 4
+		Declared: s.Declared, Problem: clean(s.Problem), Paused: h.Paused, FailingSince: toTime(s.Last.Failing), Waiting: s.Waiting, GivenUp: s.GivenUp,
 	}
 	for _, k := range h.Events {
 		shown.Events = append(shown.Events, boarddv1.WebhookEvent_Enum(k))
@@ -27,14 +29,19 @@ func toWebhook(s *admin.HookState) *boarddv1.Webhook {
 		shown.Networks = append(shown.Networks, n.String())
 	}
 	if s.Last.Outcome != "" {
-		shown.Last = &boarddv1.WebhookTry{At: toTime(s.Last.At), Outcome: s.Last.Outcome, Reason: clean(s.Last.Reason)}
+		shown.Last = &boarddv1.WebhookTry{At: toTime(s.Last.At), Outcome: s.Last.Outcome, Reason: clean(s.Last.Reason), Status: int32(s.Last.Status)} //nolint:gosec // three digits
+	}
+	if t := &s.Trial; t.ID != "" {
+		shown.Trial = &boarddv1.WebhookTrial{
+			Uuid: t.ID, At: toTime(t.At), Took: durationpb.New(t.Took), Outcome: t.Outcome, Reason: clean(t.Reason), Status: int32(t.Status), Answer: clean(t.Answer), //nolint:gosec // likewise
+		}
 	}
 	return shown
 }
 
 // fromWebhook reads what a webhook is to be.
 func fromWebhook(r *boarddv1.PutWebhookRequest) (n admin.NewWebhook, err error) {
-	n = admin.NewWebhook{Tenant: r.GetTenant(), Hook: webhook.Hook{Board: r.GetBoard(), Name: r.GetName(), URL: r.GetUrl(), Deliveries: r.GetDeliveries()}}
+	n = admin.NewWebhook{Tenant: r.GetTenant(), Hook: webhook.Hook{Board: r.GetBoard(), Name: r.GetName(), URL: r.GetUrl(), Deliveries: r.GetDeliveries(), Paused: r.GetPaused()}, NewSecret: r.GetNewSecret()}
 	if n.IfVersion, err = fromIfVersion(r.Version, "webhook"); err != nil {
 		return n, err
 	}
@@ -133,6 +140,32 @@ func (a *adminService) DeleteWebhook(ctx context.Context, r *connect.Request[boa
 		return nil, err
 	}
 	return answer(&boarddv1.DeleteWebhookResponse{})
+}
+
+// PauseWebhook has the deliveries of a webhook wait.
+func (a *adminService) PauseWebhook(ctx context.Context, r *connect.Request[boarddv1.PauseWebhookRequest]) (*connect.Response[boarddv1.PauseWebhookResponse], error) {
+	session, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	paused, err := session.PauseWebhook(ctx, r.Msg.GetTenant(), r.Msg.GetBoard(), r.Msg.GetName(), true)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.PauseWebhookResponse{Webhook: toWebhook(&paused)})
+}
+
+// ResumeWebhook has them go on.
+func (a *adminService) ResumeWebhook(ctx context.Context, r *connect.Request[boarddv1.ResumeWebhookRequest]) (*connect.Response[boarddv1.ResumeWebhookResponse], error) {
+	session, err := a.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resumed, err := session.PauseWebhook(ctx, r.Msg.GetTenant(), r.Msg.GetBoard(), r.Msg.GetName(), false)
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.ResumeWebhookResponse{Webhook: toWebhook(&resumed)})
 }
 
 // TestWebhook posts a delivery to see whether it arrives.

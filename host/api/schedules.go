@@ -171,7 +171,7 @@ func toSchedule(s *board.Schedule) *boarddv1.Schedule {
 	shown := &boarddv1.Schedule{
 		Name: clean(s.Name), Cron: clean(s.Cron), Every: toDuration(s.Every), Timezone: clean(s.Timezone), Job: toPosting(&s.Job),
 		Overlap: boarddv1.Overlap_Enum(s.Overlap), CatchUp: toDuration(s.CatchUp), Jitter: toDuration(s.Jitter), Paused: s.Paused,
-		Version: toInt64(s.Version), NextAt: toTime(s.NextAt), LastAt: toTime(s.LastAt), Problem: clean(s.Problem),
+		Version: toInt64(s.Version), NextAt: toTime(s.NextAt), LastAt: toTime(s.LastAt), Problem: clean(s.Problem), Declared: s.Declared,
 	}
 	if s.LastID != (job.ID{}) {
 		shown.LastUuid = s.LastID.String()

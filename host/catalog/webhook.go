@@ -26,6 +26,7 @@ type Webhook struct {
 	Deliveries string         `json:"deliveries"`
 	Timeout    time.Duration  `json:"timeout,omitempty"`
 	Networks   []netip.Prefix `json:"networks,omitempty"`
+	Paused     bool           `json:"paused,omitempty"`
 
 	Version uint64 `json:"-"`
 }
@@ -34,7 +35,7 @@ type Webhook struct {
 func WebhookOf(tenant string, h *webhook.Hook) Webhook {
 	w := Webhook{
 		Tenant: tenant, Board: h.Board, Name: h.Name, URL: h.URL, Secrets: h.Secrets,
-		Waiting: h.Waiting, Deliveries: h.Deliveries, Timeout: h.Timeout, Networks: h.Networks,
+		Waiting: h.Waiting, Deliveries: h.Deliveries, Timeout: h.Timeout, Networks: h.Networks, Paused: h.Paused,
 	}
 	for _, k := range h.Events {
 		w.Events = append(w.Events, webhook.Kinds()[k])
@@ -46,7 +47,7 @@ func WebhookOf(tenant string, h *webhook.Hook) Webhook {
 func (w *Webhook) Hook() webhook.Hook {
 	h := webhook.Hook{
 		Board: w.Board, Name: w.Name, URL: w.URL, Secrets: w.Secrets,
-		Waiting: w.Waiting, Deliveries: w.Deliveries, Timeout: w.Timeout, Networks: w.Networks,
+		Waiting: w.Waiting, Deliveries: w.Deliveries, Timeout: w.Timeout, Networks: w.Networks, Paused: w.Paused,
 	}
 	for _, name := range w.Events {
 		if kind, ok := webhook.KindNamed(name); ok {

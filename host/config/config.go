@@ -8,6 +8,7 @@ package config
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -219,7 +220,7 @@ const Embedded = "embedded"
 func (b *Board) HookAddresses() (list []string) {
 	for i := range b.Webhooks {
 		h := &b.Webhooks[i]
-		text := []string{h.Name, h.URL, h.Deliveries, h.Waiting.String()}
+		text := []string{h.Name, h.URL, h.Deliveries, h.Waiting.String(), strconv.FormatBool(h.Paused)}
 		for _, k := range h.Events {
 			text = append(text, k.String())
 		}

@@ -101,6 +101,8 @@ var permissions = map[string][]Role{
 	"GetWebhook":    admins,
 	"ListWebhooks":  admins,
 	"DeleteWebhook": admins,
+	"PauseWebhook":  admins,
+	"ResumeWebhook": admins,
 	"TestWebhook":   admins,
 
 	"PutPolicy":      authors,

@@ -120,6 +120,8 @@ var want = map[string]string{
 	"GetWebhook":       "- - - - t o - -",
 	"ListWebhooks":     "- - - - t o - -",
 	"DeleteWebhook":    "- - - - t o - -",
+	"PauseWebhook":     "- - - - t o - -",
+	"ResumeWebhook":    "- - - - t o - -",
 	"TestWebhook":      "- - - - t o - -",
 	"PutPolicy":        "- - - a t o - -",
 	"ListPolicies":     "- - - a t o - -",

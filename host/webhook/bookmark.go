@@ -18,7 +18,7 @@ type bookmark struct {
 }
 
 // bookmarkName is under which name the hook's bookmark is kept.
-func (t *teller) bookmarkName() string { return "webhook/" + t.hook.key() }
+func (t *teller) bookmarkName() string { return "webhook/" + t.hook.Key() }
 
 // keep writes the bookmark. Where another server's is further, that one stands, and this
 // teller tells again what the other one has told: so it knows each delivery for which later

@@ -44,14 +44,18 @@ func New(o Options) *Courier {
 	return &Courier{o: o, want: map[task]*Hook{}, stands: map[string]standing{}, wake: make(chan struct{}, 1)}
 }
 
-// Set says which hooks are told of the board, and of which the deliveries are jobs there.
+// Set says which hooks are told of the board, and of which the deliveries are jobs there. The
+// deliveries of one that is paused are posted, and wait.
 func (c *Courier) Set(tells, sends []Hook) {
 	want := make(map[task]*Hook, len(tells)+len(sends))
 	for i := range tells {
-		want[task{tells[i].key(), false}] = &tells[i]
+		want[task{tells[i].Key(), false}] = &tells[i]
 	}
 	for i := range sends {
-		want[task{sends[i].key(), true}] = &sends[i]
+		if sends[i].Paused {
+			continue
+		}
+		want[task{sends[i].Key(), true}] = &sends[i]
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +113,7 @@ func (c *Courier) Run(ctx context.Context) {
 func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &work{hook: h, stop: cancel, done: make(chan struct{})}
-	log := c.o.Logger.With("webhook", h.key())
+	log := c.o.Logger.With("webhook", h.Key())
 	go func() {
 		defer close(w.done)
 		if t.sends {
@@ -119,14 +123,14 @@ func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 		}
 		find := func(ctx context.Context) (*board.Board, error) { return c.o.Deliveries(ctx, h.Deliveries) }
 		teller := teller{hook: h, board: c.o.Board, deliveries: find, log: log, tally: c.o.Tally}
-		teller.stands = func(s *standing) { c.stand(h.key(), s) }
+		teller.stands = func(s *standing) { c.stand(h.Key(), s) }
 		defer teller.stands(nil)
-		defer c.o.Tally.fails(h.key(), false)
+		defer c.o.Tally.fails(h.Key(), false)
 		var trouble complaint
 		for ctx.Err() == nil {
 			began := time.Now()
 			err := teller.session(ctx)
-			c.o.Tally.fails(h.key(), ctx.Err() == nil)
+			c.o.Tally.fails(h.Key(), ctx.Err() == nil)
 			if time.Since(began) > 3*pauseMost { // it was well for a while
 				trouble.pause = 0
 			}

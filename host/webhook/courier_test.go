@@ -161,6 +161,7 @@ type host struct {
 	jobs, hooks *board.Board
 	tally       *webhook.Tally
 	tells       *webhook.Courier
+	sends       *webhook.Courier
 	stop        func()
 }
 
@@ -195,6 +196,7 @@ func (s *store) host(name string, hook webhook.Hook) *host {
 			h.tells = c
 			c.Set([]webhook.Hook{hook}, nil)
 		} else {
+			h.sends = c
 			c.Set(nil, []webhook.Hook{hook})
 		}
 		carried.Go(func() { c.Run(carrying) })

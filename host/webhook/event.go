@@ -103,7 +103,7 @@ func bodyOf(board string, k Kind, e *job.Event) ([]byte, error) {
 // deliveryID is the ID of what is told of one event: the same on every server, and another one
 // for each hook. place tells apart the events of one kind that a job has.
 func deliveryID(hook *Hook, about string, k Kind, place string) job.ID {
-	sum := sha256.Sum256([]byte(strings.Join([]string{"webhook", hook.key(), k.String(), about, place}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{"webhook", hook.Key(), k.String(), about, place}, "\x00")))
 	id := job.ID(sum[:16])
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // version 8 (RFC 9562)
 	return id
@@ -111,15 +111,15 @@ func deliveryID(hook *Hook, about string, k Kind, place string) job.ID {
 
 // posting returns a delivery as a job.
 func posting(hook *Hook, id job.ID, k Kind, about string, after string, body []byte) (job.Posting, error) {
-	details, err := json.Marshal(delivery{Webhook: hook.key(), After: after, Body: body})
+	details, err := json.Marshal(delivery{Webhook: hook.Key(), After: after, Body: body})
 	if err != nil {
 		return job.Posting{}, err
 	}
-	labels := map[string]string{"webhook": hook.key(), "event": k.String()}
+	labels := map[string]string{"webhook": hook.Key(), "event": k.String()}
 	if about != "" {
 		labels["job"] = about
 	}
-	return job.Posting{ID: id, Name: hook.key(), Details: details, Labels: job.LabelsOf(labels)}, nil
+	return job.Posting{ID: id, Name: hook.Key(), Details: details, Labels: job.LabelsOf(labels)}, nil
 }
 
 // placeOf tells an event apart from others of its kind about the same job. A change that

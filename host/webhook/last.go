@@ -20,21 +20,40 @@ type Last struct {
 	At      time.Time `json:"at"`
 	Outcome string    `json:"outcome"`
 	Reason  string    `json:"reason,omitempty"` // why it was not delivered
+	Status  int       `json:"status,omitempty"` // of the receiver's answer; 0: there was none
+	Failing time.Time `json:"failing,omitzero"` // since when nothing was delivered; zero: it was
 }
 
-func lastName(h *Hook) string { return "webhook-last/" + h.key() }
+func lastName(h *Hook) string { return "webhook-last/" + h.Key() }
 
 // LastOf returns what is known of the last try, of whatever server, up to lastEvery late. The
 // board is that of the deliveries.
 func LastOf(ctx context.Context, b *board.Board, h *Hook) (l Last, err error) {
-	data, version, err := b.Bookmark(ctx, lastName(h))
+	_, err = readBookmark(ctx, b, lastName(h), &l)
+	return l, err
+}
+
+// readBookmark reads what is kept on a board under a name into what to points to, and returns
+// its version; 0: there is nothing.
+func readBookmark(ctx context.Context, b *board.Board, name string, to any) (uint64, error) {
+	data, version, err := b.Bookmark(ctx, name)
 	if err != nil || version == 0 {
-		return l, err
+		return 0, err
 	}
-	if err := json.Unmarshal(data, &l); err != nil {
-		return Last{}, &job.Error{Op: "read the last try", Kind: job.Corrupt, Message: "what came of the last try cannot be read", Err: err}
+	if err := json.Unmarshal(data, to); err != nil {
+		return version, &job.Error{Op: "read what came of a delivery", Kind: job.Corrupt, Message: "what came of the last delivery cannot be read", Err: err}
 	}
-	return l, nil
+	return version, nil
+}
+
+// writeBookmark keeps v on a board under a name in place of what has the version, and returns
+// the new one.
+func writeBookmark(ctx context.Context, b *board.Board, name string, v any, version uint64) (uint64, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return version, err
+	}
+	return b.PutBookmark(ctx, name, data, version)
 }
 
 // lastKeeper writes what came of the last try of a sender.
@@ -42,6 +61,7 @@ type lastKeeper struct {
 	mu      sync.Mutex // held while the store is asked, by one of those who send
 	version uint64
 	kept    Last
+	known   bool // kept is what stands on the board, for all that is known
 }
 
 // keep writes l unless one like it was written a moment ago. What another server wrote
@@ -54,48 +74,26 @@ func (k *lastKeeper) keep(ctx context.Context, b *board.Board, h *Hook, l Last) 
 	if l.Outcome == k.kept.Outcome && l.At.Sub(k.kept.At) < lastEvery {
 		return nil
 	}
-	data, err := json.Marshal(l)
-	if err != nil {
-		return err
-	}
-	for range 2 {
-		version, err := b.PutBookmark(ctx, lastName(h), data, k.version)
+	for try := 0; ; try++ {
+		if !k.known { // another server, or one before this, may have said since when it fails
+			version, err := readBookmark(ctx, b, lastName(h), &k.kept)
+			if err != nil && job.KindOf(err) != job.Corrupt {
+				return err
+			}
+			k.version, k.known = version, true
+		}
+		if l.Failing = k.kept.Failing; l.Outcome == Delivered {
+			l.Failing = time.Time{}
+		} else if l.Failing.IsZero() {
+			l.Failing = l.At
+		}
+		version, err := writeBookmark(ctx, b, lastName(h), l, k.version)
 		if err == nil {
 			k.version, k.kept = version, l
 			return nil
 		}
-		if job.KindOf(err) != job.Aborted {
-			return err
-		}
-		if _, k.version, err = b.Bookmark(ctx, lastName(h)); err != nil {
+		if k.known = false; job.KindOf(err) != job.Aborted || try == 1 {
 			return err
 		}
 	}
-	return nil
-}
-
-// Try posts a delivery that tells nothing but that somebody tries whether it arrives, and
-// returns its ID. The board is that of the deliveries.
-func Try(ctx context.Context, b *board.Board, h *Hook) (job.ID, error) {
-	now := time.Now().UTC()
-	body, err := json.Marshal(envelope{Type: Trial.String(), Timestamp: now, Data: trialData{Board: h.Board, Webhook: h.Name}})
-	if err != nil {
-		return job.ID{}, err
-	}
-	p, err := posting(h, deliveryID(h, "", Trial, now.Format(time.RFC3339Nano)), Trial, "", "", body)
-	if err != nil {
-		return job.ID{}, err
-	}
-	p.MaxAttempts = 1 // whoever tries sees what came of it, and tries again
-	results, err := b.Post(ctx, []job.Posting{p})
-	if err != nil {
-		return job.ID{}, err
-	}
-	return p.ID, results[0].Err
-}
-
-// trialData is what a request says of a trial.
-type trialData struct {
-	Board   string `json:"board"`
-	Webhook string `json:"webhook"`
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,11 +48,32 @@ func ParseSecrets(text string) (Secrets, error) {
 	return list, nil
 }
 
+// Written returns the secrets as people write them, for who sends them on.
+func (s Secrets) Written() []string {
+	list := make([]string, len(s))
+	for i, secret := range s {
+		list[i] = secretPrefix + base64.StdEncoding.EncodeToString(secret)
+	}
+	return list
+}
+
+// Digests tell secrets apart without showing them: of each the first bytes of a digest, in
+// hexadecimal.
+func (s Secrets) Digests() []string {
+	list := make([]string, len(s))
+	for i, secret := range s {
+		sum := sha256.Sum256(append([]byte("boardd webhook secret "), secret...))
+		list[i] = hex.EncodeToString(sum[:8])
+	}
+	return list
+}
+
 // NewSecret makes a secret, and returns it as people write it as well.
 func NewSecret() (Secrets, string) {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
-	return Secrets{secret}, secretPrefix + base64.StdEncoding.EncodeToString(secret)
+	made := Secrets{secret}
+	return made, made.Written()[0]
 }
 
 // sign returns the signature of a request, by each secret.

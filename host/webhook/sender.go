@@ -81,13 +81,14 @@ func (s *sender) run(ctx context.Context) {
 
 func (s *sender) request(most int) board.ClaimRequest {
 	return board.ClaimRequest{
-		Owner: s.owner, Names: []string{s.hook.key()}, Max: most, Wait: claimWait,
+		Owner: s.owner, Names: []string{s.hook.Key()}, Max: most, Wait: claimWait,
 		Lease: min(s.hook.timeout()+leaseBeyond, s.board.Spec().MaxLease),
 	}
 }
 
 // send sends one delivery, and says what became of it.
 func (s *sender) send(ctx context.Context, c *job.Claim) {
+	began := time.Now().UTC()
 	v := s.try(ctx, c)
 	outcome := s.count(c, v.what)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
@@ -95,6 +96,7 @@ func (s *sender) send(ctx context.Context, c *job.Claim) {
 	refs := []board.Ref{{ID: c.ID, Owner: s.owner, Token: s.board.FormatToken(c.ID, c.Token)}}
 	var errs []error
 	var err error
+	s.keep(ctx, c, &v, outcome, began)
 	switch v.what {
 	case sent:
 		errs, err = s.board.Consume(ctx, refs)
@@ -108,13 +110,25 @@ func (s *sender) send(ctx context.Context, c *job.Claim) {
 	if err == nil && len(errs) == 1 {
 		err = errs[0]
 	}
-	if outcome != "" {
-		if failed := s.last.keep(ctx, s.board, s.hook, Last{At: time.Now().UTC(), Outcome: outcome, Reason: v.reason}); failed != nil {
-			s.log.DebugContext(ctx, "what came of the last try could not be written: it is only shown", "error", failed)
-		}
-	}
 	if err != nil {
 		s.log.WarnContext(ctx, "what became of a delivery could not be written: it may be sent again", "delivery", c.ID, "error", err)
+	}
+}
+
+// keep writes what came of a try, where it is shown: before the delivery ends as a job, so that
+// whoever waits for that finds it.
+func (s *sender) keep(ctx context.Context, c *job.Claim, v *verdict, outcome string, began time.Time) {
+	if outcome == "" {
+		return
+	}
+	now := time.Now().UTC()
+	err := s.last.keep(ctx, s.board, s.hook, Last{At: now, Outcome: outcome, Reason: v.reason, Status: v.status})
+	if isTrial(c.Job) {
+		t := LastTrial{ID: c.ID.String(), At: now, Took: now.Sub(began), Outcome: outcome, Reason: v.reason, Status: v.status, Answer: shown(v.answer)}
+		err = errors.Join(err, t.write(ctx, s.board, s.hook))
+	}
+	if err != nil {
+		s.log.DebugContext(ctx, "what came of the last try could not be written: it is only shown", "error", err)
 	}
 }
 
@@ -147,6 +161,8 @@ type verdict struct {
 	what   int
 	reason string
 	after  time.Duration // at least, before the next try
+	status int           // of the receiver's answer; 0: there was none
+	answer []byte        // its first bytes
 }
 
 // try sends a delivery if it is its turn.
@@ -210,15 +226,18 @@ func (s *sender) ask(ctx context.Context, id string, body []byte) verdict {
 		return verdict{what: failed, reason: shorten.To(err.Error(), job.MaxReason)}
 	}
 	defer func() { _ = answer.Body.Close() }()
+	first, _ := io.ReadAll(io.LimitReader(answer.Body, MaxAnswer))    // what cannot be read is left out
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, mostBody)) // so that the connection can be used again
+	v := verdict{status: answer.StatusCode, answer: first}
 	switch code := answer.StatusCode; {
 	case code >= 200 && code < 300:
-		return verdict{what: sent}
+		v.what = sent
 	case code == http.StatusGone:
-		return verdict{what: refused, reason: "the receiver answered 410 Gone: it wants no more of this"}
+		v.what, v.reason = refused, "the receiver answered 410 Gone: it wants no more of this"
 	default:
-		return verdict{what: failed, reason: "the receiver answered " + answer.Status, after: retryAfter(answer.Header.Get("Retry-After"), now)}
+		v.what, v.reason, v.after = failed, "the receiver answered "+answer.Status, retryAfter(answer.Header.Get("Retry-After"), now)
 	}
+	return v
 }
 
 // retryAfter reads the header of that name.

@@ -71,7 +71,7 @@ func (t *teller) session(ctx context.Context) error {
 		} else {
 			t.stands(&standing{hook: t.hook, cursor: t.mark.Cursor, waits: t.mark.Waits})
 		}
-		t.tally.fails(t.hook.key(), false)
+		t.tally.fails(t.hook.Key(), false)
 	}
 }
 
@@ -155,7 +155,7 @@ func (t *teller) missed(ctx context.Context, from string) error {
 // recall finds the deliveries that later ones about the same job may have to wait for.
 func (t *teller) recall(ctx context.Context) error {
 	t.pending, t.pruneAt = map[string]job.ID{}, mostPending
-	req := board.ListRequest{Filter: fmt.Sprintf("name = %q AND labels.event != %q", t.hook.key(), Ended), PageSize: board.MaxPage}
+	req := board.ListRequest{Filter: fmt.Sprintf("name = %q AND labels.event != %q", t.hook.Key(), Ended), PageSize: board.MaxPage}
 	latest := map[string]uint64{}
 	for {
 		page, err := t.to.List(ctx, req)

@@ -30,6 +30,7 @@ const (
 	MaxTimeout     = time.Minute
 	MinWaiting     = 10 * time.Second
 	MaxWaiting     = 30 * 24 * time.Hour
+	MaxAnswer      = 512 // bytes of what a receiver answers a trial that are kept
 )
 
 // How a delivery is tried again where its board does not say: after FirstRetry, then after
@@ -86,10 +87,12 @@ type Hook struct {
 	// Networks are those of the server's own network that may be reached. Without any, the
 	// address is one of the internet, reached by https.
 	Networks []netip.Prefix
+
+	Paused bool // it is told of the board, and its deliveries wait
 }
 
-// key names the hook among those of its tenant, and is the name of its deliveries.
-func (h *Hook) key() string { return h.Board + "/" + h.Name }
+// Key names the hook among those of its tenant, and is the name of its deliveries.
+func (h *Hook) Key() string { return h.Board + "/" + h.Name }
 
 func (h *Hook) wants(k Kind) bool {
 	if k == Waiting {
@@ -105,7 +108,7 @@ func (h *Hook) timeout() time.Duration {
 	return h.Timeout
 }
 
-// equal reports whether a hook goes on as it is.
+// equal reports whether a hook goes on as it is: whether it is paused is not looked at.
 func (h *Hook) equal(o *Hook) bool {
 	a, b := *h, *o
 	same := slices.Equal(a.Events, b.Events) && slices.Equal(a.Networks, b.Networks) && a.Secrets.equal(b.Secrets)

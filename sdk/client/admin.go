@@ -105,6 +105,18 @@ func (a *Admin) DeleteWebhook(ctx context.Context, r *boarddv1.DeleteWebhookRequ
 	return call(ctx, a.once, "delete webhook", 0, a.once.admin.DeleteWebhook, r)
 }
 
+// PauseWebhook has the deliveries of a webhook wait.
+func (a *Admin) PauseWebhook(ctx context.Context, r *boarddv1.PauseWebhookRequest) (*boarddv1.Webhook, error) {
+	answer, err := call(ctx, a.once, "pause webhook", 0, a.once.admin.PauseWebhook, r)
+	return answer.GetWebhook(), err
+}
+
+// ResumeWebhook has the deliveries of a webhook go on.
+func (a *Admin) ResumeWebhook(ctx context.Context, r *boarddv1.ResumeWebhookRequest) (*boarddv1.Webhook, error) {
+	answer, err := call(ctx, a.once, "resume webhook", 0, a.once.admin.ResumeWebhook, r)
+	return answer.GetWebhook(), err
+}
+
 // TestWebhook posts a delivery that tells nothing, and returns which job it is on which board.
 func (a *Admin) TestWebhook(ctx context.Context, r *boarddv1.TestWebhookRequest) (*boarddv1.TestWebhookResponse, error) {
 	return call(ctx, a.once, "test webhook", 0, a.once.admin.TestWebhook, r)

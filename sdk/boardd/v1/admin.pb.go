@@ -2310,9 +2310,15 @@ type Webhook struct {
 	Secrets       int32                  `protobuf:"varint,9,opt,name=secrets,proto3" json:"secrets,omitempty"`                                 // how many it has, which sign its requests; nobody is shown them
 	Version       int64                  `protobuf:"varint,10,opt,name=version,proto3" json:"version,omitempty"`                                // 0: it is declared
 	CreatedAt     *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	Declared      bool                   `protobuf:"varint,12,opt,name=declared,proto3" json:"declared,omitempty"` // in the configuration, where alone it can be changed
-	Last          *WebhookTry            `protobuf:"bytes,13,opt,name=last,proto3" json:"last,omitempty"`          // absent: nothing was delivered yet
-	Problem       string                 `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`    // why that is not known
+	Declared      bool                   `protobuf:"varint,12,opt,name=declared,proto3" json:"declared,omitempty"`                               // in the configuration, where alone it can be changed
+	Last          *WebhookTry            `protobuf:"bytes,13,opt,name=last,proto3" json:"last,omitempty"`                                        // absent: nothing was delivered yet
+	Problem       string                 `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`                                  // why that is not known, nor what follows it
+	Paused        bool                   `protobuf:"varint,15,opt,name=paused,proto3" json:"paused,omitempty"`                                   // its deliveries wait
+	FailingSince  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=failing_since,json=failingSince,proto3" json:"failing_since,omitempty"`    // absent: the last try was delivered, or there was none
+	Waiting       *int64                 `protobuf:"varint,17,opt,name=waiting,proto3,oneof" json:"waiting,omitempty"`                           // deliveries to be sent, or sent again, up to 10 s late; absent: not known
+	GivenUp       *int64                 `protobuf:"varint,18,opt,name=given_up,json=givenUp,proto3,oneof" json:"given_up,omitempty"`            // deliveries of the newest 1000 in the trash, likewise
+	Trial         *WebhookTrial          `protobuf:"bytes,19,opt,name=trial,proto3" json:"trial,omitempty"`                                      // that TestWebhook had sent last; absent: none
+	SecretDigests []string               `protobuf:"bytes,20,rep,name=secret_digests,json=secretDigests,proto3" json:"secret_digests,omitempty"` // which tell its secrets apart
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2445,12 +2451,55 @@ func (x *Webhook) GetProblem() string {
 	return ""
 }
 
+func (x *Webhook) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Webhook) GetFailingSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FailingSince
+	}
+	return nil
+}
+
+func (x *Webhook) GetWaiting() int64 {
+	if x != nil && x.Waiting != nil {
+		return *x.Waiting
+	}
+	return 0
+}
+
+func (x *Webhook) GetGivenUp() int64 {
+	if x != nil && x.GivenUp != nil {
+		return *x.GivenUp
+	}
+	return 0
+}
+
+func (x *Webhook) GetTrial() *WebhookTrial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+func (x *Webhook) GetSecretDigests() []string {
+	if x != nil {
+		return x.SecretDigests
+	}
+	return nil
+}
+
 // WebhookTry is what came of a try to deliver something, up to 5 s late.
 type WebhookTry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
 	Outcome       string                 `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"` // delivered, failed (it is tried again) or given_up
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`   // why it was not delivered
+	Status        int32                  `protobuf:"varint,4,opt,name=status,proto3" json:"status,omitempty"`  // of the answer; 0: there was none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2506,6 +2555,106 @@ func (x *WebhookTry) GetReason() string {
 	return ""
 }
 
+func (x *WebhookTry) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+// WebhookTrial is what came of a delivery that was to show whether it arrives. It is known as soon as its job has ended.
+type WebhookTrial struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uuid          string                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"` // of the delivery
+	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
+	Took          *durationpb.Duration   `protobuf:"bytes,3,opt,name=took,proto3" json:"took,omitempty"`
+	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // as in WebhookTry
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Status        int32                  `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"` // of the answer; 0: there was none
+	Answer        string                 `protobuf:"bytes,7,opt,name=answer,proto3" json:"answer,omitempty"`  // its first 512 bytes, without what is no text; for operators only where it has networks
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookTrial) Reset() {
+	*x = WebhookTrial{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookTrial) ProtoMessage() {}
+
+func (x *WebhookTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookTrial.ProtoReflect.Descriptor instead.
+func (*WebhookTrial) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *WebhookTrial) GetUuid() string {
+	if x != nil {
+		return x.Uuid
+	}
+	return ""
+}
+
+func (x *WebhookTrial) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *WebhookTrial) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+func (x *WebhookTrial) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *WebhookTrial) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WebhookTrial) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *WebhookTrial) GetAnswer() string {
+	if x != nil {
+		return x.Answer
+	}
+	return ""
+}
+
 type PutWebhookRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -2519,13 +2668,15 @@ type PutWebhookRequest struct {
 	Networks      []string               `protobuf:"bytes,9,rep,name=networks,proto3" json:"networks,omitempty"`       // as 10.1.0.0/16; for operators
 	Secrets       []string               `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`        // whsec_ and 24 to 64 bytes in base64; none: those that it has, or a new one
 	Version       *int64                 `protobuf:"varint,11,opt,name=version,proto3,oneof" json:"version,omitempty"` // 0: there is no such webhook yet; absent: whatever stands
+	Paused        bool                   `protobuf:"varint,12,opt,name=paused,proto3" json:"paused,omitempty"`
+	NewSecret     bool                   `protobuf:"varint,13,opt,name=new_secret,json=newSecret,proto3" json:"new_secret,omitempty"` // make one, beside which the newest that it has goes on to sign; instead of secrets
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2688,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[39]
+	mi := &file_boardd_v1_admin_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2701,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{39}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PutWebhookRequest) GetTenant() string {
@@ -2630,6 +2781,20 @@ func (x *PutWebhookRequest) GetVersion() int64 {
 	return 0
 }
 
+func (x *PutWebhookRequest) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *PutWebhookRequest) GetNewSecret() bool {
+	if x != nil {
+		return x.NewSecret
+	}
+	return false
+}
+
 type PutWebhookResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
@@ -2640,7 +2805,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2652,7 +2817,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[40]
+	mi := &file_boardd_v1_admin_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2665,7 +2830,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{40}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -2693,7 +2858,7 @@ type GetWebhookRequest struct {
 
 func (x *GetWebhookRequest) Reset() {
 	*x = GetWebhookRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2870,7 @@ func (x *GetWebhookRequest) String() string {
 func (*GetWebhookRequest) ProtoMessage() {}
 
 func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[41]
+	mi := &file_boardd_v1_admin_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2883,7 @@ func (x *GetWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookRequest.ProtoReflect.Descriptor instead.
 func (*GetWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{41}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetWebhookRequest) GetTenant() string {
@@ -2751,7 +2916,7 @@ type GetWebhookResponse struct {
 
 func (x *GetWebhookResponse) Reset() {
 	*x = GetWebhookResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2928,7 @@ func (x *GetWebhookResponse) String() string {
 func (*GetWebhookResponse) ProtoMessage() {}
 
 func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[42]
+	mi := &file_boardd_v1_admin_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2941,7 @@ func (x *GetWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWebhookResponse.ProtoReflect.Descriptor instead.
 func (*GetWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{42}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetWebhookResponse) GetWebhook() *Webhook {
@@ -2796,7 +2961,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +2973,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[43]
+	mi := &file_boardd_v1_admin_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +2986,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{43}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListWebhooksRequest) GetTenant() string {
@@ -2847,7 +3012,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3024,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[44]
+	mi := &file_boardd_v1_admin_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3037,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{44}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -2893,7 +3058,7 @@ type DeleteWebhookRequest struct {
 
 func (x *DeleteWebhookRequest) Reset() {
 	*x = DeleteWebhookRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +3070,7 @@ func (x *DeleteWebhookRequest) String() string {
 func (*DeleteWebhookRequest) ProtoMessage() {}
 
 func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[45]
+	mi := &file_boardd_v1_admin_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3083,7 @@ func (x *DeleteWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{45}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DeleteWebhookRequest) GetTenant() string {
@@ -2950,7 +3115,7 @@ type DeleteWebhookResponse struct {
 
 func (x *DeleteWebhookResponse) Reset() {
 	*x = DeleteWebhookResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2962,7 +3127,7 @@ func (x *DeleteWebhookResponse) String() string {
 func (*DeleteWebhookResponse) ProtoMessage() {}
 
 func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[46]
+	mi := &file_boardd_v1_admin_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2975,7 +3140,215 @@ func (x *DeleteWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWebhookResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{46}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+}
+
+type PauseWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseWebhookRequest) Reset() {
+	*x = PauseWebhookRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseWebhookRequest) ProtoMessage() {}
+
+func (x *PauseWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseWebhookRequest.ProtoReflect.Descriptor instead.
+func (*PauseWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *PauseWebhookRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *PauseWebhookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *PauseWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type PauseWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseWebhookResponse) Reset() {
+	*x = PauseWebhookResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseWebhookResponse) ProtoMessage() {}
+
+func (x *PauseWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseWebhookResponse.ProtoReflect.Descriptor instead.
+func (*PauseWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *PauseWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+type ResumeWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeWebhookRequest) Reset() {
+	*x = ResumeWebhookRequest{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeWebhookRequest) ProtoMessage() {}
+
+func (x *ResumeWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeWebhookRequest.ProtoReflect.Descriptor instead.
+func (*ResumeWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ResumeWebhookRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResumeWebhookRequest) GetBoard() string {
+	if x != nil {
+		return x.Board
+	}
+	return ""
+}
+
+func (x *ResumeWebhookRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ResumeWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeWebhookResponse) Reset() {
+	*x = ResumeWebhookResponse{}
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeWebhookResponse) ProtoMessage() {}
+
+func (x *ResumeWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeWebhookResponse.ProtoReflect.Descriptor instead.
+func (*ResumeWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ResumeWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
 }
 
 type TestWebhookRequest struct {
@@ -2989,7 +3362,7 @@ type TestWebhookRequest struct {
 
 func (x *TestWebhookRequest) Reset() {
 	*x = TestWebhookRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3374,7 @@ func (x *TestWebhookRequest) String() string {
 func (*TestWebhookRequest) ProtoMessage() {}
 
 func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[47]
+	mi := &file_boardd_v1_admin_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3387,7 @@ func (x *TestWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookRequest.ProtoReflect.Descriptor instead.
 func (*TestWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{47}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *TestWebhookRequest) GetTenant() string {
@@ -3048,7 +3421,7 @@ type TestWebhookResponse struct {
 
 func (x *TestWebhookResponse) Reset() {
 	*x = TestWebhookResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3433,7 @@ func (x *TestWebhookResponse) String() string {
 func (*TestWebhookResponse) ProtoMessage() {}
 
 func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[48]
+	mi := &file_boardd_v1_admin_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3446,7 @@ func (x *TestWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TestWebhookResponse.ProtoReflect.Descriptor instead.
 func (*TestWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{48}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *TestWebhookResponse) GetDeliveries() string {
@@ -3102,7 +3475,7 @@ type PolicyVersion struct {
 
 func (x *PolicyVersion) Reset() {
 	*x = PolicyVersion{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3487,7 @@ func (x *PolicyVersion) String() string {
 func (*PolicyVersion) ProtoMessage() {}
 
 func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[49]
+	mi := &file_boardd_v1_admin_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3500,7 @@ func (x *PolicyVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyVersion.ProtoReflect.Descriptor instead.
 func (*PolicyVersion) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{49}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PolicyVersion) GetDigest() string {
@@ -3170,7 +3543,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3555,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[50]
+	mi := &file_boardd_v1_admin_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3568,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{50}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Policy) GetTenant() string {
@@ -3237,7 +3610,7 @@ type PutPolicyRequest struct {
 
 func (x *PutPolicyRequest) Reset() {
 	*x = PutPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3249,7 +3622,7 @@ func (x *PutPolicyRequest) String() string {
 func (*PutPolicyRequest) ProtoMessage() {}
 
 func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[51]
+	mi := &file_boardd_v1_admin_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3262,7 +3635,7 @@ func (x *PutPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyRequest.ProtoReflect.Descriptor instead.
 func (*PutPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{51}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PutPolicyRequest) GetTenant() string {
@@ -3295,7 +3668,7 @@ type PutPolicyResponse struct {
 
 func (x *PutPolicyResponse) Reset() {
 	*x = PutPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3680,7 @@ func (x *PutPolicyResponse) String() string {
 func (*PutPolicyResponse) ProtoMessage() {}
 
 func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[52]
+	mi := &file_boardd_v1_admin_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3693,7 @@ func (x *PutPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutPolicyResponse.ProtoReflect.Descriptor instead.
 func (*PutPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{52}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PutPolicyResponse) GetPolicy() *Policy {
@@ -3339,7 +3712,7 @@ type ListPoliciesRequest struct {
 
 func (x *ListPoliciesRequest) Reset() {
 	*x = ListPoliciesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3724,7 @@ func (x *ListPoliciesRequest) String() string {
 func (*ListPoliciesRequest) ProtoMessage() {}
 
 func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[53]
+	mi := &file_boardd_v1_admin_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3737,7 @@ func (x *ListPoliciesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesRequest.ProtoReflect.Descriptor instead.
 func (*ListPoliciesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{53}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListPoliciesRequest) GetTenant() string {
@@ -3383,7 +3756,7 @@ type ListPoliciesResponse struct {
 
 func (x *ListPoliciesResponse) Reset() {
 	*x = ListPoliciesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3768,7 @@ func (x *ListPoliciesResponse) String() string {
 func (*ListPoliciesResponse) ProtoMessage() {}
 
 func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[54]
+	mi := &file_boardd_v1_admin_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3781,7 @@ func (x *ListPoliciesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoliciesResponse.ProtoReflect.Descriptor instead.
 func (*ListPoliciesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{54}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListPoliciesResponse) GetPolicies() []*Policy {
@@ -3428,7 +3801,7 @@ type DeletePolicyRequest struct {
 
 func (x *DeletePolicyRequest) Reset() {
 	*x = DeletePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3440,7 +3813,7 @@ func (x *DeletePolicyRequest) String() string {
 func (*DeletePolicyRequest) ProtoMessage() {}
 
 func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[55]
+	mi := &file_boardd_v1_admin_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3453,7 +3826,7 @@ func (x *DeletePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyRequest.ProtoReflect.Descriptor instead.
 func (*DeletePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{55}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DeletePolicyRequest) GetTenant() string {
@@ -3478,7 +3851,7 @@ type DeletePolicyResponse struct {
 
 func (x *DeletePolicyResponse) Reset() {
 	*x = DeletePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3490,7 +3863,7 @@ func (x *DeletePolicyResponse) String() string {
 func (*DeletePolicyResponse) ProtoMessage() {}
 
 func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[56]
+	mi := &file_boardd_v1_admin_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3503,7 +3876,7 @@ func (x *DeletePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePolicyResponse.ProtoReflect.Descriptor instead.
 func (*DeletePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{56}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
 }
 
 type SimulatePolicyRequest struct {
@@ -3523,7 +3896,7 @@ type SimulatePolicyRequest struct {
 
 func (x *SimulatePolicyRequest) Reset() {
 	*x = SimulatePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +3908,7 @@ func (x *SimulatePolicyRequest) String() string {
 func (*SimulatePolicyRequest) ProtoMessage() {}
 
 func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[57]
+	mi := &file_boardd_v1_admin_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +3921,7 @@ func (x *SimulatePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyRequest.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{57}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SimulatePolicyRequest) GetTenant() string {
@@ -3642,7 +4015,7 @@ type SimulatePolicyResponse struct {
 
 func (x *SimulatePolicyResponse) Reset() {
 	*x = SimulatePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +4027,7 @@ func (x *SimulatePolicyResponse) String() string {
 func (*SimulatePolicyResponse) ProtoMessage() {}
 
 func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[58]
+	mi := &file_boardd_v1_admin_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +4040,7 @@ func (x *SimulatePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatePolicyResponse.ProtoReflect.Descriptor instead.
 func (*SimulatePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{58}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SimulatePolicyResponse) GetFrom() *timestamppb.Timestamp {
@@ -3813,7 +4186,7 @@ type SimulatedSide struct {
 
 func (x *SimulatedSide) Reset() {
 	*x = SimulatedSide{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3825,7 +4198,7 @@ func (x *SimulatedSide) String() string {
 func (*SimulatedSide) ProtoMessage() {}
 
 func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[59]
+	mi := &file_boardd_v1_admin_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3838,7 +4211,7 @@ func (x *SimulatedSide) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedSide.ProtoReflect.Descriptor instead.
 func (*SimulatedSide) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{59}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *SimulatedSide) GetPolicies() string {
@@ -3916,7 +4289,7 @@ type SimulatedKey struct {
 
 func (x *SimulatedKey) Reset() {
 	*x = SimulatedKey{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4301,7 @@ func (x *SimulatedKey) String() string {
 func (*SimulatedKey) ProtoMessage() {}
 
 func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[60]
+	mi := &file_boardd_v1_admin_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4314,7 @@ func (x *SimulatedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedKey.ProtoReflect.Descriptor instead.
 func (*SimulatedKey) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{60}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SimulatedKey) GetKey() string {
@@ -3984,7 +4357,7 @@ type StarvedJob struct {
 
 func (x *StarvedJob) Reset() {
 	*x = StarvedJob{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3996,7 +4369,7 @@ func (x *StarvedJob) String() string {
 func (*StarvedJob) ProtoMessage() {}
 
 func (x *StarvedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[61]
+	mi := &file_boardd_v1_admin_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4009,7 +4382,7 @@ func (x *StarvedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StarvedJob.ProtoReflect.Descriptor instead.
 func (*StarvedJob) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{61}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *StarvedJob) GetUuid() string {
@@ -4054,7 +4427,7 @@ type ShadowPolicyRequest struct {
 
 func (x *ShadowPolicyRequest) Reset() {
 	*x = ShadowPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4439,7 @@ func (x *ShadowPolicyRequest) String() string {
 func (*ShadowPolicyRequest) ProtoMessage() {}
 
 func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[62]
+	mi := &file_boardd_v1_admin_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4452,7 @@ func (x *ShadowPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyRequest.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{62}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ShadowPolicyRequest) GetTenant() string {
@@ -4142,7 +4515,7 @@ type ShadowPolicyResponse struct {
 
 func (x *ShadowPolicyResponse) Reset() {
 	*x = ShadowPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4527,7 @@ func (x *ShadowPolicyResponse) String() string {
 func (*ShadowPolicyResponse) ProtoMessage() {}
 
 func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[63]
+	mi := &file_boardd_v1_admin_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4540,7 @@ func (x *ShadowPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShadowPolicyResponse.ProtoReflect.Descriptor instead.
 func (*ShadowPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{63}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ShadowPolicyResponse) GetPolicy() string {
@@ -4237,7 +4610,7 @@ type Disagreement struct {
 
 func (x *Disagreement) Reset() {
 	*x = Disagreement{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4622,7 @@ func (x *Disagreement) String() string {
 func (*Disagreement) ProtoMessage() {}
 
 func (x *Disagreement) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[64]
+	mi := &file_boardd_v1_admin_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4635,7 @@ func (x *Disagreement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disagreement.ProtoReflect.Descriptor instead.
 func (*Disagreement) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{64}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Disagreement) GetUuid() string {
@@ -4300,7 +4673,7 @@ type PromotePolicyRequest struct {
 
 func (x *PromotePolicyRequest) Reset() {
 	*x = PromotePolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4685,7 @@ func (x *PromotePolicyRequest) String() string {
 func (*PromotePolicyRequest) ProtoMessage() {}
 
 func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[65]
+	mi := &file_boardd_v1_admin_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4325,7 +4698,7 @@ func (x *PromotePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyRequest.ProtoReflect.Descriptor instead.
 func (*PromotePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{65}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PromotePolicyRequest) GetTenant() string {
@@ -4379,7 +4752,7 @@ type PromotePolicyResponse struct {
 
 func (x *PromotePolicyResponse) Reset() {
 	*x = PromotePolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4391,7 +4764,7 @@ func (x *PromotePolicyResponse) String() string {
 func (*PromotePolicyResponse) ProtoMessage() {}
 
 func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[66]
+	mi := &file_boardd_v1_admin_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4404,7 +4777,7 @@ func (x *PromotePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromotePolicyResponse.ProtoReflect.Descriptor instead.
 func (*PromotePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{66}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PromotePolicyResponse) GetPolicies() []*BoardPolicy {
@@ -4429,7 +4802,7 @@ type BoardPolicy struct {
 
 func (x *BoardPolicy) Reset() {
 	*x = BoardPolicy{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4441,7 +4814,7 @@ func (x *BoardPolicy) String() string {
 func (*BoardPolicy) ProtoMessage() {}
 
 func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[67]
+	mi := &file_boardd_v1_admin_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4454,7 +4827,7 @@ func (x *BoardPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoardPolicy.ProtoReflect.Descriptor instead.
 func (*BoardPolicy) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{67}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *BoardPolicy) GetName() string {
@@ -4511,7 +4884,7 @@ type RollbackPolicyRequest struct {
 
 func (x *RollbackPolicyRequest) Reset() {
 	*x = RollbackPolicyRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4523,7 +4896,7 @@ func (x *RollbackPolicyRequest) String() string {
 func (*RollbackPolicyRequest) ProtoMessage() {}
 
 func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[68]
+	mi := &file_boardd_v1_admin_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4536,7 +4909,7 @@ func (x *RollbackPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyRequest.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{68}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *RollbackPolicyRequest) GetTenant() string {
@@ -4576,7 +4949,7 @@ type RollbackPolicyResponse struct {
 
 func (x *RollbackPolicyResponse) Reset() {
 	*x = RollbackPolicyResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4961,7 @@ func (x *RollbackPolicyResponse) String() string {
 func (*RollbackPolicyResponse) ProtoMessage() {}
 
 func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[69]
+	mi := &file_boardd_v1_admin_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4974,7 @@ func (x *RollbackPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackPolicyResponse.ProtoReflect.Descriptor instead.
 func (*RollbackPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{69}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RollbackPolicyResponse) GetPolicies() []*BoardPolicy {
@@ -4625,7 +4998,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4637,7 +5010,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[70]
+	mi := &file_boardd_v1_admin_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4650,7 +5023,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{70}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Backend) GetName() string {
@@ -4704,7 +5077,7 @@ type ListBackendsRequest struct {
 
 func (x *ListBackendsRequest) Reset() {
 	*x = ListBackendsRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4716,7 +5089,7 @@ func (x *ListBackendsRequest) String() string {
 func (*ListBackendsRequest) ProtoMessage() {}
 
 func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[71]
+	mi := &file_boardd_v1_admin_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4729,7 +5102,7 @@ func (x *ListBackendsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackendsRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{71}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListBackendsRequest) GetTenant() string {
@@ -4748,7 +5121,7 @@ type ListBackendsResponse struct {
 
 func (x *ListBackendsResponse) Reset() {
 	*x = ListBackendsResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4760,7 +5133,7 @@ func (x *ListBackendsResponse) String() string {
 func (*ListBackendsResponse) ProtoMessage() {}
 
 func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[72]
+	mi := &file_boardd_v1_admin_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4773,7 +5146,7 @@ func (x *ListBackendsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackendsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackendsResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{72}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListBackendsResponse) GetBackends() []*Backend {
@@ -4797,7 +5170,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4809,7 +5182,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[73]
+	mi := &file_boardd_v1_admin_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4822,7 +5195,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{73}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Place) GetPlace() string {
@@ -4862,7 +5235,7 @@ type ListPlacesRequest struct {
 
 func (x *ListPlacesRequest) Reset() {
 	*x = ListPlacesRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4874,7 +5247,7 @@ func (x *ListPlacesRequest) String() string {
 func (*ListPlacesRequest) ProtoMessage() {}
 
 func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[74]
+	mi := &file_boardd_v1_admin_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4887,7 +5260,7 @@ func (x *ListPlacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesRequest.ProtoReflect.Descriptor instead.
 func (*ListPlacesRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{74}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListPlacesRequest) GetName() string {
@@ -4906,7 +5279,7 @@ type ListPlacesResponse struct {
 
 func (x *ListPlacesResponse) Reset() {
 	*x = ListPlacesResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4918,7 +5291,7 @@ func (x *ListPlacesResponse) String() string {
 func (*ListPlacesResponse) ProtoMessage() {}
 
 func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[75]
+	mi := &file_boardd_v1_admin_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4931,7 +5304,7 @@ func (x *ListPlacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPlacesResponse.ProtoReflect.Descriptor instead.
 func (*ListPlacesResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{75}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListPlacesResponse) GetPlaces() []*Place {
@@ -4952,7 +5325,7 @@ type ReleasePlaceRequest struct {
 
 func (x *ReleasePlaceRequest) Reset() {
 	*x = ReleasePlaceRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4964,7 +5337,7 @@ func (x *ReleasePlaceRequest) String() string {
 func (*ReleasePlaceRequest) ProtoMessage() {}
 
 func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[76]
+	mi := &file_boardd_v1_admin_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4977,7 +5350,7 @@ func (x *ReleasePlaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{76}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ReleasePlaceRequest) GetName() string {
@@ -5010,7 +5383,7 @@ type ReleasePlaceResponse struct {
 
 func (x *ReleasePlaceResponse) Reset() {
 	*x = ReleasePlaceResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[77]
+	mi := &file_boardd_v1_admin_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5022,7 +5395,7 @@ func (x *ReleasePlaceResponse) String() string {
 func (*ReleasePlaceResponse) ProtoMessage() {}
 
 func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[77]
+	mi := &file_boardd_v1_admin_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5035,7 +5408,7 @@ func (x *ReleasePlaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePlaceResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePlaceResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{77}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ReleasePlaceResponse) GetPlace() *Place {
@@ -5065,7 +5438,7 @@ type Server struct {
 
 func (x *Server) Reset() {
 	*x = Server{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[78]
+	mi := &file_boardd_v1_admin_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5077,7 +5450,7 @@ func (x *Server) String() string {
 func (*Server) ProtoMessage() {}
 
 func (x *Server) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[78]
+	mi := &file_boardd_v1_admin_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5090,7 +5463,7 @@ func (x *Server) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Server.ProtoReflect.Descriptor instead.
 func (*Server) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{78}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Server) GetServer() string {
@@ -5171,7 +5544,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[79]
+	mi := &file_boardd_v1_admin_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5183,7 +5556,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[79]
+	mi := &file_boardd_v1_admin_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5196,7 +5569,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{79}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{84}
 }
 
 type ListServersResponse struct {
@@ -5208,7 +5581,7 @@ type ListServersResponse struct {
 
 func (x *ListServersResponse) Reset() {
 	*x = ListServersResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[80]
+	mi := &file_boardd_v1_admin_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5220,7 +5593,7 @@ func (x *ListServersResponse) String() string {
 func (*ListServersResponse) ProtoMessage() {}
 
 func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[80]
+	mi := &file_boardd_v1_admin_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5233,7 +5606,7 @@ func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
 func (*ListServersResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{80}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListServersResponse) GetServers() []*Server {
@@ -5253,7 +5626,7 @@ type DrainServerRequest struct {
 
 func (x *DrainServerRequest) Reset() {
 	*x = DrainServerRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[81]
+	mi := &file_boardd_v1_admin_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5265,7 +5638,7 @@ func (x *DrainServerRequest) String() string {
 func (*DrainServerRequest) ProtoMessage() {}
 
 func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[81]
+	mi := &file_boardd_v1_admin_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5278,7 +5651,7 @@ func (x *DrainServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerRequest.ProtoReflect.Descriptor instead.
 func (*DrainServerRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{81}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *DrainServerRequest) GetServer() string {
@@ -5304,7 +5677,7 @@ type DrainServerResponse struct {
 
 func (x *DrainServerResponse) Reset() {
 	*x = DrainServerResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[82]
+	mi := &file_boardd_v1_admin_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5316,7 +5689,7 @@ func (x *DrainServerResponse) String() string {
 func (*DrainServerResponse) ProtoMessage() {}
 
 func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[82]
+	mi := &file_boardd_v1_admin_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5329,7 +5702,7 @@ func (x *DrainServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainServerResponse.ProtoReflect.Descriptor instead.
 func (*DrainServerResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{82}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *DrainServerResponse) GetServer() *Server {
@@ -5349,7 +5722,7 @@ type BackupBackendRequest struct {
 
 func (x *BackupBackendRequest) Reset() {
 	*x = BackupBackendRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[83]
+	mi := &file_boardd_v1_admin_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5361,7 +5734,7 @@ func (x *BackupBackendRequest) String() string {
 func (*BackupBackendRequest) ProtoMessage() {}
 
 func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[83]
+	mi := &file_boardd_v1_admin_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5374,7 +5747,7 @@ func (x *BackupBackendRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendRequest.ProtoReflect.Descriptor instead.
 func (*BackupBackendRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{83}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BackupBackendRequest) GetName() string {
@@ -5400,7 +5773,7 @@ type BackupBackendResponse struct {
 
 func (x *BackupBackendResponse) Reset() {
 	*x = BackupBackendResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[84]
+	mi := &file_boardd_v1_admin_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5412,7 +5785,7 @@ func (x *BackupBackendResponse) String() string {
 func (*BackupBackendResponse) ProtoMessage() {}
 
 func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[84]
+	mi := &file_boardd_v1_admin_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5425,7 +5798,7 @@ func (x *BackupBackendResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupBackendResponse.ProtoReflect.Descriptor instead.
 func (*BackupBackendResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{84}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *BackupBackendResponse) GetData() []byte {
@@ -5461,7 +5834,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[85]
+	mi := &file_boardd_v1_admin_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5473,7 +5846,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[85]
+	mi := &file_boardd_v1_admin_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5486,7 +5859,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{85}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -5628,7 +6001,7 @@ type AuditFlaw struct {
 
 func (x *AuditFlaw) Reset() {
 	*x = AuditFlaw{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[86]
+	mi := &file_boardd_v1_admin_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5640,7 +6013,7 @@ func (x *AuditFlaw) String() string {
 func (*AuditFlaw) ProtoMessage() {}
 
 func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[86]
+	mi := &file_boardd_v1_admin_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5653,7 +6026,7 @@ func (x *AuditFlaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditFlaw.ProtoReflect.Descriptor instead.
 func (*AuditFlaw) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{86}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AuditFlaw) GetFile() string {
@@ -5698,7 +6071,7 @@ type GetAuditRequest struct {
 
 func (x *GetAuditRequest) Reset() {
 	*x = GetAuditRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[87]
+	mi := &file_boardd_v1_admin_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5710,7 +6083,7 @@ func (x *GetAuditRequest) String() string {
 func (*GetAuditRequest) ProtoMessage() {}
 
 func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[87]
+	mi := &file_boardd_v1_admin_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5723,7 +6096,7 @@ func (x *GetAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditRequest.ProtoReflect.Descriptor instead.
 func (*GetAuditRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{87}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetAuditRequest) GetTenant() string {
@@ -5780,7 +6153,7 @@ type GetAuditResponse struct {
 
 func (x *GetAuditResponse) Reset() {
 	*x = GetAuditResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[88]
+	mi := &file_boardd_v1_admin_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5792,7 +6165,7 @@ func (x *GetAuditResponse) String() string {
 func (*GetAuditResponse) ProtoMessage() {}
 
 func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[88]
+	mi := &file_boardd_v1_admin_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5805,7 +6178,7 @@ func (x *GetAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuditResponse.ProtoReflect.Descriptor instead.
 func (*GetAuditResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{88}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetAuditResponse) GetRecords() []*AuditRecord {
@@ -5849,7 +6222,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[89]
+	mi := &file_boardd_v1_admin_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5861,7 +6234,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[89]
+	mi := &file_boardd_v1_admin_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5874,7 +6247,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{89}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AuditHead) GetHost() string {
@@ -5921,7 +6294,7 @@ type GetCatalogRequest struct {
 
 func (x *GetCatalogRequest) Reset() {
 	*x = GetCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[90]
+	mi := &file_boardd_v1_admin_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5933,7 +6306,7 @@ func (x *GetCatalogRequest) String() string {
 func (*GetCatalogRequest) ProtoMessage() {}
 
 func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[90]
+	mi := &file_boardd_v1_admin_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5946,7 +6319,7 @@ func (x *GetCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogRequest.ProtoReflect.Descriptor instead.
 func (*GetCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{90}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{95}
 }
 
 type GetCatalogResponse struct {
@@ -5968,7 +6341,7 @@ type GetCatalogResponse struct {
 
 func (x *GetCatalogResponse) Reset() {
 	*x = GetCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[91]
+	mi := &file_boardd_v1_admin_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5980,7 +6353,7 @@ func (x *GetCatalogResponse) String() string {
 func (*GetCatalogResponse) ProtoMessage() {}
 
 func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[91]
+	mi := &file_boardd_v1_admin_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5993,7 +6366,7 @@ func (x *GetCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCatalogResponse.ProtoReflect.Descriptor instead.
 func (*GetCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{91}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetCatalogResponse) GetId() string {
@@ -6083,7 +6456,7 @@ type AcceptCatalogRequest struct {
 
 func (x *AcceptCatalogRequest) Reset() {
 	*x = AcceptCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[92]
+	mi := &file_boardd_v1_admin_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6095,7 +6468,7 @@ func (x *AcceptCatalogRequest) String() string {
 func (*AcceptCatalogRequest) ProtoMessage() {}
 
 func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[92]
+	mi := &file_boardd_v1_admin_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6108,7 +6481,7 @@ func (x *AcceptCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogRequest.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{92}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{97}
 }
 
 type AcceptCatalogResponse struct {
@@ -6121,7 +6494,7 @@ type AcceptCatalogResponse struct {
 
 func (x *AcceptCatalogResponse) Reset() {
 	*x = AcceptCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[93]
+	mi := &file_boardd_v1_admin_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6133,7 +6506,7 @@ func (x *AcceptCatalogResponse) String() string {
 func (*AcceptCatalogResponse) ProtoMessage() {}
 
 func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[93]
+	mi := &file_boardd_v1_admin_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6146,7 +6519,7 @@ func (x *AcceptCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptCatalogResponse.ProtoReflect.Descriptor instead.
 func (*AcceptCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{93}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *AcceptCatalogResponse) GetGeneration() int64 {
@@ -6173,7 +6546,7 @@ type CatalogRecord struct {
 
 func (x *CatalogRecord) Reset() {
 	*x = CatalogRecord{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[94]
+	mi := &file_boardd_v1_admin_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6185,7 +6558,7 @@ func (x *CatalogRecord) String() string {
 func (*CatalogRecord) ProtoMessage() {}
 
 func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[94]
+	mi := &file_boardd_v1_admin_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6198,7 +6571,7 @@ func (x *CatalogRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CatalogRecord.ProtoReflect.Descriptor instead.
 func (*CatalogRecord) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{94}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *CatalogRecord) GetName() string {
@@ -6224,7 +6597,7 @@ type ExportCatalogRequest struct {
 
 func (x *ExportCatalogRequest) Reset() {
 	*x = ExportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[95]
+	mi := &file_boardd_v1_admin_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6236,7 +6609,7 @@ func (x *ExportCatalogRequest) String() string {
 func (*ExportCatalogRequest) ProtoMessage() {}
 
 func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[95]
+	mi := &file_boardd_v1_admin_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6249,7 +6622,7 @@ func (x *ExportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ExportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{95}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ExportCatalogRequest) GetAfter() string {
@@ -6270,7 +6643,7 @@ type ExportCatalogResponse struct {
 
 func (x *ExportCatalogResponse) Reset() {
 	*x = ExportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[96]
+	mi := &file_boardd_v1_admin_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6282,7 +6655,7 @@ func (x *ExportCatalogResponse) String() string {
 func (*ExportCatalogResponse) ProtoMessage() {}
 
 func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[96]
+	mi := &file_boardd_v1_admin_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6295,7 +6668,7 @@ func (x *ExportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ExportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{96}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ExportCatalogResponse) GetRecords() []*CatalogRecord {
@@ -6330,7 +6703,7 @@ type ImportCatalogRequest struct {
 
 func (x *ImportCatalogRequest) Reset() {
 	*x = ImportCatalogRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[97]
+	mi := &file_boardd_v1_admin_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6342,7 +6715,7 @@ func (x *ImportCatalogRequest) String() string {
 func (*ImportCatalogRequest) ProtoMessage() {}
 
 func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[97]
+	mi := &file_boardd_v1_admin_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6355,7 +6728,7 @@ func (x *ImportCatalogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogRequest.ProtoReflect.Descriptor instead.
 func (*ImportCatalogRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{97}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ImportCatalogRequest) GetRecords() []*CatalogRecord {
@@ -6389,7 +6762,7 @@ type ImportCatalogResponse struct {
 
 func (x *ImportCatalogResponse) Reset() {
 	*x = ImportCatalogResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[98]
+	mi := &file_boardd_v1_admin_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6401,7 +6774,7 @@ func (x *ImportCatalogResponse) String() string {
 func (*ImportCatalogResponse) ProtoMessage() {}
 
 func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[98]
+	mi := &file_boardd_v1_admin_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6414,7 +6787,7 @@ func (x *ImportCatalogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportCatalogResponse.ProtoReflect.Descriptor instead.
 func (*ImportCatalogResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{98}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ImportCatalogResponse) GetWritten() int64 {
@@ -6439,7 +6812,7 @@ type ReloadConfigRequest struct {
 
 func (x *ReloadConfigRequest) Reset() {
 	*x = ReloadConfigRequest{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[99]
+	mi := &file_boardd_v1_admin_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6451,7 +6824,7 @@ func (x *ReloadConfigRequest) String() string {
 func (*ReloadConfigRequest) ProtoMessage() {}
 
 func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[99]
+	mi := &file_boardd_v1_admin_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6464,7 +6837,7 @@ func (x *ReloadConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigRequest.ProtoReflect.Descriptor instead.
 func (*ReloadConfigRequest) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{99}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{104}
 }
 
 type ReloadConfigResponse struct {
@@ -6476,7 +6849,7 @@ type ReloadConfigResponse struct {
 
 func (x *ReloadConfigResponse) Reset() {
 	*x = ReloadConfigResponse{}
-	mi := &file_boardd_v1_admin_proto_msgTypes[100]
+	mi := &file_boardd_v1_admin_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6488,7 +6861,7 @@ func (x *ReloadConfigResponse) String() string {
 func (*ReloadConfigResponse) ProtoMessage() {}
 
 func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boardd_v1_admin_proto_msgTypes[100]
+	mi := &file_boardd_v1_admin_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6501,7 +6874,7 @@ func (x *ReloadConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadConfigResponse.ProtoReflect.Descriptor instead.
 func (*ReloadConfigResponse) Descriptor() ([]byte, []int) {
-	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{100}
+	return file_boardd_v1_admin_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *ReloadConfigResponse) GetChanges() []string {
@@ -6695,7 +7068,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04Enum\x12\t\n" +
 	"\x05ENDED\x10\x00\x12\v\n" +
 	"\aTRASHED\x10\x01\x12\r\n" +
-	"\tEXHAUSTED\x10\x02\"\xfe\x03\n" +
+	"\tEXHAUSTED\x10\x02\"\x85\x06\n" +
 	"\aWebhook\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x10\n" +
@@ -6714,12 +7087,30 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"created_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tcreatedAt\x12\x1a\n" +
 	"\bdeclared\x18\f \x01(\bR\bdeclared\x12)\n" +
 	"\x04last\x18\r \x01(\v2\x15.boardd.v1.WebhookTryR\x04last\x12\x18\n" +
-	"\aproblem\x18\x0e \x01(\tR\aproblem\"j\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x16\n" +
+	"\x06paused\x18\x0f \x01(\bR\x06paused\x12?\n" +
+	"\rfailing_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\ffailingSince\x12\x1d\n" +
+	"\awaiting\x18\x11 \x01(\x03H\x00R\awaiting\x88\x01\x01\x12\x1e\n" +
+	"\bgiven_up\x18\x12 \x01(\x03H\x01R\agivenUp\x88\x01\x01\x12-\n" +
+	"\x05trial\x18\x13 \x01(\v2\x17.boardd.v1.WebhookTrialR\x05trial\x12%\n" +
+	"\x0esecret_digests\x18\x14 \x03(\tR\rsecretDigestsB\n" +
+	"\n" +
+	"\b_waitingB\v\n" +
+	"\t_given_up\"\x82\x01\n" +
 	"\n" +
 	"WebhookTry\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xa7\x03\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06status\x18\x04 \x01(\x05R\x06status\"\xdf\x01\n" +
+	"\fWebhookTrial\x12\x12\n" +
+	"\x04uuid\x18\x01 \x01(\tR\x04uuid\x12*\n" +
+	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12-\n" +
+	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x18\n" +
+	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\x05R\x06status\x12\x16\n" +
+	"\x06answer\x18\a \x01(\tR\x06answer\"\xde\x03\n" +
 	"\x11PutWebhookRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
@@ -6734,7 +7125,10 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\bnetworks\x18\t \x03(\tB\x04\xb0\xae#@R\bnetworks\x12\x1e\n" +
 	"\asecrets\x18\n" +
 	" \x03(\tB\x04\xb0\xae#\x04R\asecrets\x12\x1d\n" +
-	"\aversion\x18\v \x01(\x03H\x00R\aversion\x88\x01\x01B\n" +
+	"\aversion\x18\v \x01(\x03H\x00R\aversion\x88\x01\x01\x12\x16\n" +
+	"\x06paused\x18\f \x01(\bR\x06paused\x12\x1d\n" +
+	"\n" +
+	"new_secret\x18\r \x01(\bR\tnewSecretB\n" +
 	"\n" +
 	"\b_version\"Z\n" +
 	"\x12PutWebhookResponse\x12,\n" +
@@ -6755,7 +7149,19 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"\x17\n" +
-	"\x15DeleteWebhookResponse\"V\n" +
+	"\x15DeleteWebhookResponse\"W\n" +
+	"\x13PauseWebhookRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"D\n" +
+	"\x14PauseWebhookResponse\x12,\n" +
+	"\awebhook\x18\x01 \x01(\v2\x12.boardd.v1.WebhookR\awebhook\"X\n" +
+	"\x14ResumeWebhookRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"E\n" +
+	"\x15ResumeWebhookResponse\x12,\n" +
+	"\awebhook\x18\x01 \x01(\v2\x12.boardd.v1.WebhookR\awebhook\"V\n" +
 	"\x12TestWebhookRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x12\n" +
@@ -7020,7 +7426,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04kept\x18\x02 \x01(\x03R\x04kept\"\x15\n" +
 	"\x13ReloadConfigRequest\"0\n" +
 	"\x14ReloadConfigResponse\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges2\xb6\x19\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges2\xdb\x1a\n" +
 	"\fAdminService\x12O\n" +
 	"\fCreateTenant\x12\x1e.boardd.v1.CreateTenantRequest\x1a\x1f.boardd.v1.CreateTenantResponse\x12Q\n" +
 	"\vListTenants\x12\x1d.boardd.v1.ListTenantsRequest\x1a\x1e.boardd.v1.ListTenantsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -7044,7 +7450,9 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"GetWebhook\x12\x1c.boardd.v1.GetWebhookRequest\x1a\x1d.boardd.v1.GetWebhookResponse\"\x03\x90\x02\x01\x12T\n" +
 	"\fListWebhooks\x12\x1e.boardd.v1.ListWebhooksRequest\x1a\x1f.boardd.v1.ListWebhooksResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\rDeleteWebhook\x12\x1f.boardd.v1.DeleteWebhookRequest\x1a .boardd.v1.DeleteWebhookResponse\x12L\n" +
+	"\rDeleteWebhook\x12\x1f.boardd.v1.DeleteWebhookRequest\x1a .boardd.v1.DeleteWebhookResponse\x12O\n" +
+	"\fPauseWebhook\x12\x1e.boardd.v1.PauseWebhookRequest\x1a\x1f.boardd.v1.PauseWebhookResponse\x12R\n" +
+	"\rResumeWebhook\x12\x1f.boardd.v1.ResumeWebhookRequest\x1a .boardd.v1.ResumeWebhookResponse\x12L\n" +
 	"\vTestWebhook\x12\x1d.boardd.v1.TestWebhookRequest\x1a\x1e.boardd.v1.TestWebhookResponse\x12F\n" +
 	"\tPutPolicy\x12\x1b.boardd.v1.PutPolicyRequest\x1a\x1c.boardd.v1.PutPolicyResponse\x12T\n" +
 	"\fListPolicies\x12\x1e.boardd.v1.ListPoliciesRequest\x1a\x1f.boardd.v1.ListPoliciesResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -7081,7 +7489,7 @@ func file_boardd_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_boardd_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
+var file_boardd_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
 var file_boardd_v1_admin_proto_goTypes = []any{
 	(WebhookEvent_Enum)(0),           // 0: boardd.v1.WebhookEvent.Enum
 	(*Tenant)(nil),                   // 1: boardd.v1.Tenant
@@ -7123,254 +7531,269 @@ var file_boardd_v1_admin_proto_goTypes = []any{
 	(*WebhookEvent)(nil),             // 37: boardd.v1.WebhookEvent
 	(*Webhook)(nil),                  // 38: boardd.v1.Webhook
 	(*WebhookTry)(nil),               // 39: boardd.v1.WebhookTry
-	(*PutWebhookRequest)(nil),        // 40: boardd.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),       // 41: boardd.v1.PutWebhookResponse
-	(*GetWebhookRequest)(nil),        // 42: boardd.v1.GetWebhookRequest
-	(*GetWebhookResponse)(nil),       // 43: boardd.v1.GetWebhookResponse
-	(*ListWebhooksRequest)(nil),      // 44: boardd.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),     // 45: boardd.v1.ListWebhooksResponse
-	(*DeleteWebhookRequest)(nil),     // 46: boardd.v1.DeleteWebhookRequest
-	(*DeleteWebhookResponse)(nil),    // 47: boardd.v1.DeleteWebhookResponse
-	(*TestWebhookRequest)(nil),       // 48: boardd.v1.TestWebhookRequest
-	(*TestWebhookResponse)(nil),      // 49: boardd.v1.TestWebhookResponse
-	(*PolicyVersion)(nil),            // 50: boardd.v1.PolicyVersion
-	(*Policy)(nil),                   // 51: boardd.v1.Policy
-	(*PutPolicyRequest)(nil),         // 52: boardd.v1.PutPolicyRequest
-	(*PutPolicyResponse)(nil),        // 53: boardd.v1.PutPolicyResponse
-	(*ListPoliciesRequest)(nil),      // 54: boardd.v1.ListPoliciesRequest
-	(*ListPoliciesResponse)(nil),     // 55: boardd.v1.ListPoliciesResponse
-	(*DeletePolicyRequest)(nil),      // 56: boardd.v1.DeletePolicyRequest
-	(*DeletePolicyResponse)(nil),     // 57: boardd.v1.DeletePolicyResponse
-	(*SimulatePolicyRequest)(nil),    // 58: boardd.v1.SimulatePolicyRequest
-	(*SimulatePolicyResponse)(nil),   // 59: boardd.v1.SimulatePolicyResponse
-	(*SimulatedSide)(nil),            // 60: boardd.v1.SimulatedSide
-	(*SimulatedKey)(nil),             // 61: boardd.v1.SimulatedKey
-	(*StarvedJob)(nil),               // 62: boardd.v1.StarvedJob
-	(*ShadowPolicyRequest)(nil),      // 63: boardd.v1.ShadowPolicyRequest
-	(*ShadowPolicyResponse)(nil),     // 64: boardd.v1.ShadowPolicyResponse
-	(*Disagreement)(nil),             // 65: boardd.v1.Disagreement
-	(*PromotePolicyRequest)(nil),     // 66: boardd.v1.PromotePolicyRequest
-	(*PromotePolicyResponse)(nil),    // 67: boardd.v1.PromotePolicyResponse
-	(*BoardPolicy)(nil),              // 68: boardd.v1.BoardPolicy
-	(*RollbackPolicyRequest)(nil),    // 69: boardd.v1.RollbackPolicyRequest
-	(*RollbackPolicyResponse)(nil),   // 70: boardd.v1.RollbackPolicyResponse
-	(*Backend)(nil),                  // 71: boardd.v1.Backend
-	(*ListBackendsRequest)(nil),      // 72: boardd.v1.ListBackendsRequest
-	(*ListBackendsResponse)(nil),     // 73: boardd.v1.ListBackendsResponse
-	(*Place)(nil),                    // 74: boardd.v1.Place
-	(*ListPlacesRequest)(nil),        // 75: boardd.v1.ListPlacesRequest
-	(*ListPlacesResponse)(nil),       // 76: boardd.v1.ListPlacesResponse
-	(*ReleasePlaceRequest)(nil),      // 77: boardd.v1.ReleasePlaceRequest
-	(*ReleasePlaceResponse)(nil),     // 78: boardd.v1.ReleasePlaceResponse
-	(*Server)(nil),                   // 79: boardd.v1.Server
-	(*ListServersRequest)(nil),       // 80: boardd.v1.ListServersRequest
-	(*ListServersResponse)(nil),      // 81: boardd.v1.ListServersResponse
-	(*DrainServerRequest)(nil),       // 82: boardd.v1.DrainServerRequest
-	(*DrainServerResponse)(nil),      // 83: boardd.v1.DrainServerResponse
-	(*BackupBackendRequest)(nil),     // 84: boardd.v1.BackupBackendRequest
-	(*BackupBackendResponse)(nil),    // 85: boardd.v1.BackupBackendResponse
-	(*AuditRecord)(nil),              // 86: boardd.v1.AuditRecord
-	(*AuditFlaw)(nil),                // 87: boardd.v1.AuditFlaw
-	(*GetAuditRequest)(nil),          // 88: boardd.v1.GetAuditRequest
-	(*GetAuditResponse)(nil),         // 89: boardd.v1.GetAuditResponse
-	(*AuditHead)(nil),                // 90: boardd.v1.AuditHead
-	(*GetCatalogRequest)(nil),        // 91: boardd.v1.GetCatalogRequest
-	(*GetCatalogResponse)(nil),       // 92: boardd.v1.GetCatalogResponse
-	(*AcceptCatalogRequest)(nil),     // 93: boardd.v1.AcceptCatalogRequest
-	(*AcceptCatalogResponse)(nil),    // 94: boardd.v1.AcceptCatalogResponse
-	(*CatalogRecord)(nil),            // 95: boardd.v1.CatalogRecord
-	(*ExportCatalogRequest)(nil),     // 96: boardd.v1.ExportCatalogRequest
-	(*ExportCatalogResponse)(nil),    // 97: boardd.v1.ExportCatalogResponse
-	(*ImportCatalogRequest)(nil),     // 98: boardd.v1.ImportCatalogRequest
-	(*ImportCatalogResponse)(nil),    // 99: boardd.v1.ImportCatalogResponse
-	(*ReloadConfigRequest)(nil),      // 100: boardd.v1.ReloadConfigRequest
-	(*ReloadConfigResponse)(nil),     // 101: boardd.v1.ReloadConfigResponse
-	nil,                              // 102: boardd.v1.Tenant.LimitsEntry
-	nil,                              // 103: boardd.v1.CreateTenantRequest.LimitsEntry
-	nil,                              // 104: boardd.v1.UpdateTenantRequest.LimitsEntry
-	nil,                              // 105: boardd.v1.BoardSettings.LimitsEntry
-	(*timestamppb.Timestamp)(nil),    // 106: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),    // 107: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),      // 108: google.protobuf.Duration
-	(*PolicyRule)(nil),               // 109: boardd.v1.PolicyRule
+	(*WebhookTrial)(nil),             // 40: boardd.v1.WebhookTrial
+	(*PutWebhookRequest)(nil),        // 41: boardd.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),       // 42: boardd.v1.PutWebhookResponse
+	(*GetWebhookRequest)(nil),        // 43: boardd.v1.GetWebhookRequest
+	(*GetWebhookResponse)(nil),       // 44: boardd.v1.GetWebhookResponse
+	(*ListWebhooksRequest)(nil),      // 45: boardd.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),     // 46: boardd.v1.ListWebhooksResponse
+	(*DeleteWebhookRequest)(nil),     // 47: boardd.v1.DeleteWebhookRequest
+	(*DeleteWebhookResponse)(nil),    // 48: boardd.v1.DeleteWebhookResponse
+	(*PauseWebhookRequest)(nil),      // 49: boardd.v1.PauseWebhookRequest
+	(*PauseWebhookResponse)(nil),     // 50: boardd.v1.PauseWebhookResponse
+	(*ResumeWebhookRequest)(nil),     // 51: boardd.v1.ResumeWebhookRequest
+	(*ResumeWebhookResponse)(nil),    // 52: boardd.v1.ResumeWebhookResponse
+	(*TestWebhookRequest)(nil),       // 53: boardd.v1.TestWebhookRequest
+	(*TestWebhookResponse)(nil),      // 54: boardd.v1.TestWebhookResponse
+	(*PolicyVersion)(nil),            // 55: boardd.v1.PolicyVersion
+	(*Policy)(nil),                   // 56: boardd.v1.Policy
+	(*PutPolicyRequest)(nil),         // 57: boardd.v1.PutPolicyRequest
+	(*PutPolicyResponse)(nil),        // 58: boardd.v1.PutPolicyResponse
+	(*ListPoliciesRequest)(nil),      // 59: boardd.v1.ListPoliciesRequest
+	(*ListPoliciesResponse)(nil),     // 60: boardd.v1.ListPoliciesResponse
+	(*DeletePolicyRequest)(nil),      // 61: boardd.v1.DeletePolicyRequest
+	(*DeletePolicyResponse)(nil),     // 62: boardd.v1.DeletePolicyResponse
+	(*SimulatePolicyRequest)(nil),    // 63: boardd.v1.SimulatePolicyRequest
+	(*SimulatePolicyResponse)(nil),   // 64: boardd.v1.SimulatePolicyResponse
+	(*SimulatedSide)(nil),            // 65: boardd.v1.SimulatedSide
+	(*SimulatedKey)(nil),             // 66: boardd.v1.SimulatedKey
+	(*StarvedJob)(nil),               // 67: boardd.v1.StarvedJob
+	(*ShadowPolicyRequest)(nil),      // 68: boardd.v1.ShadowPolicyRequest
+	(*ShadowPolicyResponse)(nil),     // 69: boardd.v1.ShadowPolicyResponse
+	(*Disagreement)(nil),             // 70: boardd.v1.Disagreement
+	(*PromotePolicyRequest)(nil),     // 71: boardd.v1.PromotePolicyRequest
+	(*PromotePolicyResponse)(nil),    // 72: boardd.v1.PromotePolicyResponse
+	(*BoardPolicy)(nil),              // 73: boardd.v1.BoardPolicy
+	(*RollbackPolicyRequest)(nil),    // 74: boardd.v1.RollbackPolicyRequest
+	(*RollbackPolicyResponse)(nil),   // 75: boardd.v1.RollbackPolicyResponse
+	(*Backend)(nil),                  // 76: boardd.v1.Backend
+	(*ListBackendsRequest)(nil),      // 77: boardd.v1.ListBackendsRequest
+	(*ListBackendsResponse)(nil),     // 78: boardd.v1.ListBackendsResponse
+	(*Place)(nil),                    // 79: boardd.v1.Place
+	(*ListPlacesRequest)(nil),        // 80: boardd.v1.ListPlacesRequest
+	(*ListPlacesResponse)(nil),       // 81: boardd.v1.ListPlacesResponse
+	(*ReleasePlaceRequest)(nil),      // 82: boardd.v1.ReleasePlaceRequest
+	(*ReleasePlaceResponse)(nil),     // 83: boardd.v1.ReleasePlaceResponse
+	(*Server)(nil),                   // 84: boardd.v1.Server
+	(*ListServersRequest)(nil),       // 85: boardd.v1.ListServersRequest
+	(*ListServersResponse)(nil),      // 86: boardd.v1.ListServersResponse
+	(*DrainServerRequest)(nil),       // 87: boardd.v1.DrainServerRequest
+	(*DrainServerResponse)(nil),      // 88: boardd.v1.DrainServerResponse
+	(*BackupBackendRequest)(nil),     // 89: boardd.v1.BackupBackendRequest
+	(*BackupBackendResponse)(nil),    // 90: boardd.v1.BackupBackendResponse
+	(*AuditRecord)(nil),              // 91: boardd.v1.AuditRecord
+	(*AuditFlaw)(nil),                // 92: boardd.v1.AuditFlaw
+	(*GetAuditRequest)(nil),          // 93: boardd.v1.GetAuditRequest
+	(*GetAuditResponse)(nil),         // 94: boardd.v1.GetAuditResponse
+	(*AuditHead)(nil),                // 95: boardd.v1.AuditHead
+	(*GetCatalogRequest)(nil),        // 96: boardd.v1.GetCatalogRequest
+	(*GetCatalogResponse)(nil),       // 97: boardd.v1.GetCatalogResponse
+	(*AcceptCatalogRequest)(nil),     // 98: boardd.v1.AcceptCatalogRequest
+	(*AcceptCatalogResponse)(nil),    // 99: boardd.v1.AcceptCatalogResponse
+	(*CatalogRecord)(nil),            // 100: boardd.v1.CatalogRecord
+	(*ExportCatalogRequest)(nil),     // 101: boardd.v1.ExportCatalogRequest
+	(*ExportCatalogResponse)(nil),    // 102: boardd.v1.ExportCatalogResponse
+	(*ImportCatalogRequest)(nil),     // 103: boardd.v1.ImportCatalogRequest
+	(*ImportCatalogResponse)(nil),    // 104: boardd.v1.ImportCatalogResponse
+	(*ReloadConfigRequest)(nil),      // 105: boardd.v1.ReloadConfigRequest
+	(*ReloadConfigResponse)(nil),     // 106: boardd.v1.ReloadConfigResponse
+	nil,                              // 107: boardd.v1.Tenant.LimitsEntry
+	nil,                              // 108: boardd.v1.CreateTenantRequest.LimitsEntry
+	nil,                              // 109: boardd.v1.UpdateTenantRequest.LimitsEntry
+	nil,                              // 110: boardd.v1.BoardSettings.LimitsEntry
+	(*timestamppb.Timestamp)(nil),    // 111: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),    // 112: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),      // 113: google.protobuf.Duration
+	(*PolicyRule)(nil),               // 114: boardd.v1.PolicyRule
 }
 var file_boardd_v1_admin_proto_depIdxs = []int32{
-	102, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
-	106, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
-	103, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
+	107, // 0: boardd.v1.Tenant.limits:type_name -> boardd.v1.Tenant.LimitsEntry
+	111, // 1: boardd.v1.Tenant.created_at:type_name -> google.protobuf.Timestamp
+	108, // 2: boardd.v1.CreateTenantRequest.limits:type_name -> boardd.v1.CreateTenantRequest.LimitsEntry
 	1,   // 3: boardd.v1.CreateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	1,   // 4: boardd.v1.ListTenantsResponse.tenants:type_name -> boardd.v1.Tenant
-	104, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
-	107, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	109, // 5: boardd.v1.UpdateTenantRequest.limits:type_name -> boardd.v1.UpdateTenantRequest.LimitsEntry
+	112, // 6: boardd.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	1,   // 7: boardd.v1.UpdateTenantResponse.tenant:type_name -> boardd.v1.Tenant
 	1,   // 8: boardd.v1.UpdateTenantResponse.before:type_name -> boardd.v1.Tenant
-	106, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
-	106, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
-	106, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
+	111, // 9: boardd.v1.Token.expires_at:type_name -> google.protobuf.Timestamp
+	111, // 10: boardd.v1.Token.created_at:type_name -> google.protobuf.Timestamp
+	111, // 11: boardd.v1.CreateTokenRequest.expires_at:type_name -> google.protobuf.Timestamp
 	10,  // 12: boardd.v1.CreateTokenResponse.token:type_name -> boardd.v1.Token
 	10,  // 13: boardd.v1.ListTokensResponse.tokens:type_name -> boardd.v1.Token
-	108, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
-	108, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
-	108, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
-	108, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
-	108, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
-	105, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
-	106, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
-	108, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
-	109, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
-	109, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
-	108, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
+	113, // 14: boardd.v1.BoardSettings.lease:type_name -> google.protobuf.Duration
+	113, // 15: boardd.v1.BoardSettings.max_lease:type_name -> google.protobuf.Duration
+	113, // 16: boardd.v1.BoardSettings.idempotency_window:type_name -> google.protobuf.Duration
+	113, // 17: boardd.v1.BoardSettings.backoff:type_name -> google.protobuf.Duration
+	113, // 18: boardd.v1.BoardSettings.max_backoff:type_name -> google.protobuf.Duration
+	110, // 19: boardd.v1.BoardSettings.limits:type_name -> boardd.v1.BoardSettings.LimitsEntry
+	111, // 20: boardd.v1.BoardSettings.created_at:type_name -> google.protobuf.Timestamp
+	113, // 21: boardd.v1.BoardSettings.history:type_name -> google.protobuf.Duration
+	114, // 22: boardd.v1.BoardSettings.eligibility:type_name -> boardd.v1.PolicyRule
+	114, // 23: boardd.v1.BoardSettings.ordering:type_name -> boardd.v1.PolicyRule
+	113, // 24: boardd.v1.BoardSettings.record:type_name -> google.protobuf.Duration
 	17,  // 25: boardd.v1.CreateBoardRequest.board:type_name -> boardd.v1.BoardSettings
 	17,  // 26: boardd.v1.CreateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	17,  // 27: boardd.v1.UpdateBoardRequest.board:type_name -> boardd.v1.BoardSettings
-	107, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
+	112, // 28: boardd.v1.UpdateBoardRequest.update_mask:type_name -> google.protobuf.FieldMask
 	17,  // 29: boardd.v1.UpdateBoardResponse.board:type_name -> boardd.v1.BoardSettings
 	17,  // 30: boardd.v1.UpdateBoardResponse.before:type_name -> boardd.v1.BoardSettings
 	17,  // 31: boardd.v1.ListTenantBoardsResponse.boards:type_name -> boardd.v1.BoardSettings
-	106, // 32: boardd.v1.Move.begun_at:type_name -> google.protobuf.Timestamp
-	106, // 33: boardd.v1.Move.frozen_at:type_name -> google.protobuf.Timestamp
-	106, // 34: boardd.v1.Move.ended_at:type_name -> google.protobuf.Timestamp
-	108, // 35: boardd.v1.Move.frozen_for:type_name -> google.protobuf.Duration
-	108, // 36: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
+	111, // 32: boardd.v1.Move.begun_at:type_name -> google.protobuf.Timestamp
+	111, // 33: boardd.v1.Move.frozen_at:type_name -> google.protobuf.Timestamp
+	111, // 34: boardd.v1.Move.ended_at:type_name -> google.protobuf.Timestamp
+	113, // 35: boardd.v1.Move.frozen_for:type_name -> google.protobuf.Duration
+	113, // 36: boardd.v1.MoveBoardRequest.claims_wait:type_name -> google.protobuf.Duration
 	30,  // 37: boardd.v1.MoveBoardResponse.move:type_name -> boardd.v1.Move
 	30,  // 38: boardd.v1.GetMoveResponse.move:type_name -> boardd.v1.Move
 	30,  // 39: boardd.v1.AbandonMoveResponse.move:type_name -> boardd.v1.Move
 	0,   // 40: boardd.v1.Webhook.events:type_name -> boardd.v1.WebhookEvent.Enum
-	108, // 41: boardd.v1.Webhook.oldest_waiting:type_name -> google.protobuf.Duration
-	108, // 42: boardd.v1.Webhook.timeout:type_name -> google.protobuf.Duration
-	106, // 43: boardd.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
+	113, // 41: boardd.v1.Webhook.oldest_waiting:type_name -> google.protobuf.Duration
+	113, // 42: boardd.v1.Webhook.timeout:type_name -> google.protobuf.Duration
+	111, // 43: boardd.v1.Webhook.created_at:type_name -> google.protobuf.Timestamp
 	39,  // 44: boardd.v1.Webhook.last:type_name -> boardd.v1.WebhookTry
-	106, // 45: boardd.v1.WebhookTry.at:type_name -> google.protobuf.Timestamp
-	0,   // 46: boardd.v1.PutWebhookRequest.events:type_name -> boardd.v1.WebhookEvent.Enum
-	108, // 47: boardd.v1.PutWebhookRequest.oldest_waiting:type_name -> google.protobuf.Duration
-	108, // 48: boardd.v1.PutWebhookRequest.timeout:type_name -> google.protobuf.Duration
-	38,  // 49: boardd.v1.PutWebhookResponse.webhook:type_name -> boardd.v1.Webhook
-	38,  // 50: boardd.v1.GetWebhookResponse.webhook:type_name -> boardd.v1.Webhook
-	38,  // 51: boardd.v1.ListWebhooksResponse.webhooks:type_name -> boardd.v1.Webhook
-	106, // 52: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
-	50,  // 53: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
-	51,  // 54: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
-	51,  // 55: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
-	108, // 56: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
-	106, // 57: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
-	106, // 58: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
-	106, // 59: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
-	108, // 60: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
-	60,  // 61: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
-	60,  // 62: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
-	61,  // 63: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
-	62,  // 64: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
-	108, // 65: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
-	108, // 66: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
-	108, // 67: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
-	60,  // 68: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
-	60,  // 69: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
-	108, // 70: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
-	65,  // 71: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
-	68,  // 72: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	68,  // 73: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
-	71,  // 74: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
-	74,  // 75: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
-	74,  // 76: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
-	106, // 77: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
-	108, // 78: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
-	79,  // 79: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
-	79,  // 80: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
-	106, // 81: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
-	106, // 82: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
-	106, // 83: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
-	86,  // 84: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
-	90,  // 85: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
-	87,  // 86: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
-	106, // 87: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
-	106, // 88: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
-	95,  // 89: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
-	95,  // 90: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
-	2,   // 91: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
-	4,   // 92: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
-	6,   // 93: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
-	8,   // 94: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
-	11,  // 95: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
-	13,  // 96: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
-	15,  // 97: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
-	18,  // 98: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
-	20,  // 99: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
-	22,  // 100: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
-	24,  // 101: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
-	26,  // 102: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
-	28,  // 103: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
-	31,  // 104: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
-	33,  // 105: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
-	35,  // 106: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
-	40,  // 107: boardd.v1.AdminService.PutWebhook:input_type -> boardd.v1.PutWebhookRequest
-	42,  // 108: boardd.v1.AdminService.GetWebhook:input_type -> boardd.v1.GetWebhookRequest
-	44,  // 109: boardd.v1.AdminService.ListWebhooks:input_type -> boardd.v1.ListWebhooksRequest
-	46,  // 110: boardd.v1.AdminService.DeleteWebhook:input_type -> boardd.v1.DeleteWebhookRequest
-	48,  // 111: boardd.v1.AdminService.TestWebhook:input_type -> boardd.v1.TestWebhookRequest
-	52,  // 112: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
-	54,  // 113: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
-	56,  // 114: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
-	58,  // 115: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
-	63,  // 116: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
-	66,  // 117: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
-	69,  // 118: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
-	72,  // 119: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
-	75,  // 120: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
-	77,  // 121: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
-	80,  // 122: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
-	82,  // 123: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
-	84,  // 124: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
-	88,  // 125: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
-	100, // 126: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
-	91,  // 127: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
-	93,  // 128: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
-	96,  // 129: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
-	98,  // 130: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
-	3,   // 131: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
-	5,   // 132: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
-	7,   // 133: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
-	9,   // 134: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
-	12,  // 135: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
-	14,  // 136: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
-	16,  // 137: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
-	19,  // 138: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
-	21,  // 139: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
-	23,  // 140: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
-	25,  // 141: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
-	27,  // 142: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
-	29,  // 143: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
-	32,  // 144: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
-	34,  // 145: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
-	36,  // 146: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
-	41,  // 147: boardd.v1.AdminService.PutWebhook:output_type -> boardd.v1.PutWebhookResponse
-	43,  // 148: boardd.v1.AdminService.GetWebhook:output_type -> boardd.v1.GetWebhookResponse
-	45,  // 149: boardd.v1.AdminService.ListWebhooks:output_type -> boardd.v1.ListWebhooksResponse
-	47,  // 150: boardd.v1.AdminService.DeleteWebhook:output_type -> boardd.v1.DeleteWebhookResponse
-	49,  // 151: boardd.v1.AdminService.TestWebhook:output_type -> boardd.v1.TestWebhookResponse
-	53,  // 152: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
-	55,  // 153: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
-	57,  // 154: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
-	59,  // 155: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
-	64,  // 156: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
-	67,  // 157: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
-	70,  // 158: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
-	73,  // 159: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
-	76,  // 160: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
-	78,  // 161: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
-	81,  // 162: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
-	83,  // 163: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
-	85,  // 164: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
-	89,  // 165: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
-	101, // 166: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
-	92,  // 167: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
-	94,  // 168: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
-	97,  // 169: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
-	99,  // 170: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
-	131, // [131:171] is the sub-list for method output_type
-	91,  // [91:131] is the sub-list for method input_type
-	91,  // [91:91] is the sub-list for extension type_name
-	91,  // [91:91] is the sub-list for extension extendee
-	0,   // [0:91] is the sub-list for field type_name
+	111, // 45: boardd.v1.Webhook.failing_since:type_name -> google.protobuf.Timestamp
+	40,  // 46: boardd.v1.Webhook.trial:type_name -> boardd.v1.WebhookTrial
+	111, // 47: boardd.v1.WebhookTry.at:type_name -> google.protobuf.Timestamp
+	111, // 48: boardd.v1.WebhookTrial.at:type_name -> google.protobuf.Timestamp
+	113, // 49: boardd.v1.WebhookTrial.took:type_name -> google.protobuf.Duration
+	0,   // 50: boardd.v1.PutWebhookRequest.events:type_name -> boardd.v1.WebhookEvent.Enum
+	113, // 51: boardd.v1.PutWebhookRequest.oldest_waiting:type_name -> google.protobuf.Duration
+	113, // 52: boardd.v1.PutWebhookRequest.timeout:type_name -> google.protobuf.Duration
+	38,  // 53: boardd.v1.PutWebhookResponse.webhook:type_name -> boardd.v1.Webhook
+	38,  // 54: boardd.v1.GetWebhookResponse.webhook:type_name -> boardd.v1.Webhook
+	38,  // 55: boardd.v1.ListWebhooksResponse.webhooks:type_name -> boardd.v1.Webhook
+	38,  // 56: boardd.v1.PauseWebhookResponse.webhook:type_name -> boardd.v1.Webhook
+	38,  // 57: boardd.v1.ResumeWebhookResponse.webhook:type_name -> boardd.v1.Webhook
+	111, // 58: boardd.v1.PolicyVersion.created_at:type_name -> google.protobuf.Timestamp
+	55,  // 59: boardd.v1.Policy.versions:type_name -> boardd.v1.PolicyVersion
+	56,  // 60: boardd.v1.PutPolicyResponse.policy:type_name -> boardd.v1.Policy
+	56,  // 61: boardd.v1.ListPoliciesResponse.policies:type_name -> boardd.v1.Policy
+	113, // 62: boardd.v1.SimulatePolicyRequest.starved_after:type_name -> google.protobuf.Duration
+	111, // 63: boardd.v1.SimulatePolicyRequest.from:type_name -> google.protobuf.Timestamp
+	111, // 64: boardd.v1.SimulatePolicyResponse.from:type_name -> google.protobuf.Timestamp
+	111, // 65: boardd.v1.SimulatePolicyResponse.until:type_name -> google.protobuf.Timestamp
+	113, // 66: boardd.v1.SimulatePolicyResponse.starved_after:type_name -> google.protobuf.Duration
+	65,  // 67: boardd.v1.SimulatePolicyResponse.present:type_name -> boardd.v1.SimulatedSide
+	65,  // 68: boardd.v1.SimulatePolicyResponse.candidate:type_name -> boardd.v1.SimulatedSide
+	66,  // 69: boardd.v1.SimulatePolicyResponse.keys:type_name -> boardd.v1.SimulatedKey
+	67,  // 70: boardd.v1.SimulatePolicyResponse.starved:type_name -> boardd.v1.StarvedJob
+	113, // 71: boardd.v1.SimulatedSide.wait_p50:type_name -> google.protobuf.Duration
+	113, // 72: boardd.v1.SimulatedSide.wait_p99:type_name -> google.protobuf.Duration
+	113, // 73: boardd.v1.SimulatedSide.wait_most:type_name -> google.protobuf.Duration
+	65,  // 74: boardd.v1.SimulatedKey.present:type_name -> boardd.v1.SimulatedSide
+	65,  // 75: boardd.v1.SimulatedKey.candidate:type_name -> boardd.v1.SimulatedSide
+	113, // 76: boardd.v1.StarvedJob.wait:type_name -> google.protobuf.Duration
+	70,  // 77: boardd.v1.ShadowPolicyResponse.examples:type_name -> boardd.v1.Disagreement
+	73,  // 78: boardd.v1.PromotePolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	73,  // 79: boardd.v1.RollbackPolicyResponse.policies:type_name -> boardd.v1.BoardPolicy
+	76,  // 80: boardd.v1.ListBackendsResponse.backends:type_name -> boardd.v1.Backend
+	79,  // 81: boardd.v1.ListPlacesResponse.places:type_name -> boardd.v1.Place
+	79,  // 82: boardd.v1.ReleasePlaceResponse.place:type_name -> boardd.v1.Place
+	111, // 83: boardd.v1.Server.since:type_name -> google.protobuf.Timestamp
+	113, // 84: boardd.v1.Server.silent:type_name -> google.protobuf.Duration
+	84,  // 85: boardd.v1.ListServersResponse.servers:type_name -> boardd.v1.Server
+	84,  // 86: boardd.v1.DrainServerResponse.server:type_name -> boardd.v1.Server
+	111, // 87: boardd.v1.AuditRecord.at:type_name -> google.protobuf.Timestamp
+	111, // 88: boardd.v1.GetAuditRequest.since:type_name -> google.protobuf.Timestamp
+	111, // 89: boardd.v1.GetAuditRequest.until:type_name -> google.protobuf.Timestamp
+	91,  // 90: boardd.v1.GetAuditResponse.records:type_name -> boardd.v1.AuditRecord
+	95,  // 91: boardd.v1.GetAuditResponse.head:type_name -> boardd.v1.AuditHead
+	92,  // 92: boardd.v1.GetAuditResponse.flaws:type_name -> boardd.v1.AuditFlaw
+	111, // 93: boardd.v1.AuditHead.at:type_name -> google.protobuf.Timestamp
+	111, // 94: boardd.v1.GetCatalogResponse.since:type_name -> google.protobuf.Timestamp
+	100, // 95: boardd.v1.ExportCatalogResponse.records:type_name -> boardd.v1.CatalogRecord
+	100, // 96: boardd.v1.ImportCatalogRequest.records:type_name -> boardd.v1.CatalogRecord
+	2,   // 97: boardd.v1.AdminService.CreateTenant:input_type -> boardd.v1.CreateTenantRequest
+	4,   // 98: boardd.v1.AdminService.ListTenants:input_type -> boardd.v1.ListTenantsRequest
+	6,   // 99: boardd.v1.AdminService.UpdateTenant:input_type -> boardd.v1.UpdateTenantRequest
+	8,   // 100: boardd.v1.AdminService.DeleteTenant:input_type -> boardd.v1.DeleteTenantRequest
+	11,  // 101: boardd.v1.AdminService.CreateToken:input_type -> boardd.v1.CreateTokenRequest
+	13,  // 102: boardd.v1.AdminService.ListTokens:input_type -> boardd.v1.ListTokensRequest
+	15,  // 103: boardd.v1.AdminService.RevokeToken:input_type -> boardd.v1.RevokeTokenRequest
+	18,  // 104: boardd.v1.AdminService.CreateBoard:input_type -> boardd.v1.CreateBoardRequest
+	20,  // 105: boardd.v1.AdminService.UpdateBoard:input_type -> boardd.v1.UpdateBoardRequest
+	22,  // 106: boardd.v1.AdminService.DeleteBoard:input_type -> boardd.v1.DeleteBoardRequest
+	24,  // 107: boardd.v1.AdminService.ListTenantBoards:input_type -> boardd.v1.ListTenantBoardsRequest
+	26,  // 108: boardd.v1.AdminService.ExportBoard:input_type -> boardd.v1.ExportBoardRequest
+	28,  // 109: boardd.v1.AdminService.ImportBoard:input_type -> boardd.v1.ImportBoardRequest
+	31,  // 110: boardd.v1.AdminService.MoveBoard:input_type -> boardd.v1.MoveBoardRequest
+	33,  // 111: boardd.v1.AdminService.GetMove:input_type -> boardd.v1.GetMoveRequest
+	35,  // 112: boardd.v1.AdminService.AbandonMove:input_type -> boardd.v1.AbandonMoveRequest
+	41,  // 113: boardd.v1.AdminService.PutWebhook:input_type -> boardd.v1.PutWebhookRequest
+	43,  // 114: boardd.v1.AdminService.GetWebhook:input_type -> boardd.v1.GetWebhookRequest
+	45,  // 115: boardd.v1.AdminService.ListWebhooks:input_type -> boardd.v1.ListWebhooksRequest
+	47,  // 116: boardd.v1.AdminService.DeleteWebhook:input_type -> boardd.v1.DeleteWebhookRequest
+	49,  // 117: boardd.v1.AdminService.PauseWebhook:input_type -> boardd.v1.PauseWebhookRequest
+	51,  // 118: boardd.v1.AdminService.ResumeWebhook:input_type -> boardd.v1.ResumeWebhookRequest
+	53,  // 119: boardd.v1.AdminService.TestWebhook:input_type -> boardd.v1.TestWebhookRequest
+	57,  // 120: boardd.v1.AdminService.PutPolicy:input_type -> boardd.v1.PutPolicyRequest
+	59,  // 121: boardd.v1.AdminService.ListPolicies:input_type -> boardd.v1.ListPoliciesRequest
+	61,  // 122: boardd.v1.AdminService.DeletePolicy:input_type -> boardd.v1.DeletePolicyRequest
+	63,  // 123: boardd.v1.AdminService.SimulatePolicy:input_type -> boardd.v1.SimulatePolicyRequest
+	68,  // 124: boardd.v1.AdminService.ShadowPolicy:input_type -> boardd.v1.ShadowPolicyRequest
+	71,  // 125: boardd.v1.AdminService.PromotePolicy:input_type -> boardd.v1.PromotePolicyRequest
+	74,  // 126: boardd.v1.AdminService.RollbackPolicy:input_type -> boardd.v1.RollbackPolicyRequest
+	77,  // 127: boardd.v1.AdminService.ListBackends:input_type -> boardd.v1.ListBackendsRequest
+	80,  // 128: boardd.v1.AdminService.ListPlaces:input_type -> boardd.v1.ListPlacesRequest
+	82,  // 129: boardd.v1.AdminService.ReleasePlace:input_type -> boardd.v1.ReleasePlaceRequest
+	85,  // 130: boardd.v1.AdminService.ListServers:input_type -> boardd.v1.ListServersRequest
+	87,  // 131: boardd.v1.AdminService.DrainServer:input_type -> boardd.v1.DrainServerRequest
+	89,  // 132: boardd.v1.AdminService.BackupBackend:input_type -> boardd.v1.BackupBackendRequest
+	93,  // 133: boardd.v1.AdminService.GetAudit:input_type -> boardd.v1.GetAuditRequest
+	105, // 134: boardd.v1.AdminService.ReloadConfig:input_type -> boardd.v1.ReloadConfigRequest
+	96,  // 135: boardd.v1.AdminService.GetCatalog:input_type -> boardd.v1.GetCatalogRequest
+	98,  // 136: boardd.v1.AdminService.AcceptCatalog:input_type -> boardd.v1.AcceptCatalogRequest
+	101, // 137: boardd.v1.AdminService.ExportCatalog:input_type -> boardd.v1.ExportCatalogRequest
+	103, // 138: boardd.v1.AdminService.ImportCatalog:input_type -> boardd.v1.ImportCatalogRequest
+	3,   // 139: boardd.v1.AdminService.CreateTenant:output_type -> boardd.v1.CreateTenantResponse
+	5,   // 140: boardd.v1.AdminService.ListTenants:output_type -> boardd.v1.ListTenantsResponse
+	7,   // 141: boardd.v1.AdminService.UpdateTenant:output_type -> boardd.v1.UpdateTenantResponse
+	9,   // 142: boardd.v1.AdminService.DeleteTenant:output_type -> boardd.v1.DeleteTenantResponse
+	12,  // 143: boardd.v1.AdminService.CreateToken:output_type -> boardd.v1.CreateTokenResponse
+	14,  // 144: boardd.v1.AdminService.ListTokens:output_type -> boardd.v1.ListTokensResponse
+	16,  // 145: boardd.v1.AdminService.RevokeToken:output_type -> boardd.v1.RevokeTokenResponse
+	19,  // 146: boardd.v1.AdminService.CreateBoard:output_type -> boardd.v1.CreateBoardResponse
+	21,  // 147: boardd.v1.AdminService.UpdateBoard:output_type -> boardd.v1.UpdateBoardResponse
+	23,  // 148: boardd.v1.AdminService.DeleteBoard:output_type -> boardd.v1.DeleteBoardResponse
+	25,  // 149: boardd.v1.AdminService.ListTenantBoards:output_type -> boardd.v1.ListTenantBoardsResponse
+	27,  // 150: boardd.v1.AdminService.ExportBoard:output_type -> boardd.v1.ExportBoardResponse
+	29,  // 151: boardd.v1.AdminService.ImportBoard:output_type -> boardd.v1.ImportBoardResponse
+	32,  // 152: boardd.v1.AdminService.MoveBoard:output_type -> boardd.v1.MoveBoardResponse
+	34,  // 153: boardd.v1.AdminService.GetMove:output_type -> boardd.v1.GetMoveResponse
+	36,  // 154: boardd.v1.AdminService.AbandonMove:output_type -> boardd.v1.AbandonMoveResponse
+	42,  // 155: boardd.v1.AdminService.PutWebhook:output_type -> boardd.v1.PutWebhookResponse
+	44,  // 156: boardd.v1.AdminService.GetWebhook:output_type -> boardd.v1.GetWebhookResponse
+	46,  // 157: boardd.v1.AdminService.ListWebhooks:output_type -> boardd.v1.ListWebhooksResponse
+	48,  // 158: boardd.v1.AdminService.DeleteWebhook:output_type -> boardd.v1.DeleteWebhookResponse
+	50,  // 159: boardd.v1.AdminService.PauseWebhook:output_type -> boardd.v1.PauseWebhookResponse
+	52,  // 160: boardd.v1.AdminService.ResumeWebhook:output_type -> boardd.v1.ResumeWebhookResponse
+	54,  // 161: boardd.v1.AdminService.TestWebhook:output_type -> boardd.v1.TestWebhookResponse
+	58,  // 162: boardd.v1.AdminService.PutPolicy:output_type -> boardd.v1.PutPolicyResponse
+	60,  // 163: boardd.v1.AdminService.ListPolicies:output_type -> boardd.v1.ListPoliciesResponse
+	62,  // 164: boardd.v1.AdminService.DeletePolicy:output_type -> boardd.v1.DeletePolicyResponse
+	64,  // 165: boardd.v1.AdminService.SimulatePolicy:output_type -> boardd.v1.SimulatePolicyResponse
+	69,  // 166: boardd.v1.AdminService.ShadowPolicy:output_type -> boardd.v1.ShadowPolicyResponse
+	72,  // 167: boardd.v1.AdminService.PromotePolicy:output_type -> boardd.v1.PromotePolicyResponse
+	75,  // 168: boardd.v1.AdminService.RollbackPolicy:output_type -> boardd.v1.RollbackPolicyResponse
+	78,  // 169: boardd.v1.AdminService.ListBackends:output_type -> boardd.v1.ListBackendsResponse
+	81,  // 170: boardd.v1.AdminService.ListPlaces:output_type -> boardd.v1.ListPlacesResponse
+	83,  // 171: boardd.v1.AdminService.ReleasePlace:output_type -> boardd.v1.ReleasePlaceResponse
+	86,  // 172: boardd.v1.AdminService.ListServers:output_type -> boardd.v1.ListServersResponse
+	88,  // 173: boardd.v1.AdminService.DrainServer:output_type -> boardd.v1.DrainServerResponse
+	90,  // 174: boardd.v1.AdminService.BackupBackend:output_type -> boardd.v1.BackupBackendResponse
+	94,  // 175: boardd.v1.AdminService.GetAudit:output_type -> boardd.v1.GetAuditResponse
+	106, // 176: boardd.v1.AdminService.ReloadConfig:output_type -> boardd.v1.ReloadConfigResponse
+	97,  // 177: boardd.v1.AdminService.GetCatalog:output_type -> boardd.v1.GetCatalogResponse
+	99,  // 178: boardd.v1.AdminService.AcceptCatalog:output_type -> boardd.v1.AcceptCatalogResponse
+	102, // 179: boardd.v1.AdminService.ExportCatalog:output_type -> boardd.v1.ExportCatalogResponse
+	104, // 180: boardd.v1.AdminService.ImportCatalog:output_type -> boardd.v1.ImportCatalogResponse
+	139, // [139:181] is the sub-list for method output_type
+	97,  // [97:139] is the sub-list for method input_type
+	97,  // [97:97] is the sub-list for extension type_name
+	97,  // [97:97] is the sub-list for extension extendee
+	0,   // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_admin_proto_init() }
@@ -7380,14 +7803,15 @@ func file_boardd_v1_admin_proto_init() {
 	}
 	file_boardd_v1_boardd_proto_init()
 	file_boardd_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
-	file_boardd_v1_admin_proto_msgTypes[39].OneofWrappers = []any{}
+	file_boardd_v1_admin_proto_msgTypes[37].OneofWrappers = []any{}
+	file_boardd_v1_admin_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boardd_v1_admin_proto_rawDesc), len(file_boardd_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   105,
+			NumMessages:   110,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

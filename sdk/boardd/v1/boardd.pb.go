@@ -6776,6 +6776,7 @@ type Schedule struct {
 	LastAt        *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=last_at,json=lastAt,proto3" json:"last_at,omitempty"`       // of the last tick that was posted
 	LastUuid      string                 `protobuf:"bytes,13,opt,name=last_uuid,json=lastUuid,proto3" json:"last_uuid,omitempty"` // and its job
 	Problem       string                 `protobuf:"bytes,14,opt,name=problem,proto3" json:"problem,omitempty"`                   // why the last tick was left out
+	Declared      bool                   `protobuf:"varint,15,opt,name=declared,proto3" json:"declared,omitempty"`                // in the configuration: it can only be paused and triggered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6906,6 +6907,13 @@ func (x *Schedule) GetProblem() string {
 		return x.Problem
 	}
 	return ""
+}
+
+func (x *Schedule) GetDeclared() bool {
+	if x != nil {
+		return x.Declared
+	}
+	return false
 }
 
 type PutScheduleRequest struct {
@@ -10114,7 +10122,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x05ALLOW\x10\x00\x12\b\n" +
 	"\x04SKIP\x10\x01\x12\n" +
 	"\n" +
-	"\x06CANCEL\x10\x02\"\x93\x04\n" +
+	"\x06CANCEL\x10\x02\"\xaf\x04\n" +
 	"\bSchedule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04cron\x18\x02 \x01(\tR\x04cron\x12/\n" +
@@ -10130,7 +10138,8 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\anext_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x06nextAt\x123\n" +
 	"\alast_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x06lastAt\x12\x1b\n" +
 	"\tlast_uuid\x18\r \x01(\tR\blastUuid\x12\x18\n" +
-	"\aproblem\x18\x0e \x01(\tR\aproblem\"\x86\x01\n" +
+	"\aproblem\x18\x0e \x01(\tR\aproblem\x12\x1a\n" +
+	"\bdeclared\x18\x0f \x01(\bR\bdeclared\"\x86\x01\n" +
 	"\x12PutScheduleRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12/\n" +
 	"\bschedule\x18\x02 \x01(\v2\x13.boardd.v1.ScheduleR\bschedule\x12\x1d\n" +

@@ -93,6 +93,12 @@ const (
 	// AdminServiceDeleteWebhookProcedure is the fully-qualified name of the AdminService's
 	// DeleteWebhook RPC.
 	AdminServiceDeleteWebhookProcedure = "/boardd.v1.AdminService/DeleteWebhook"
+	// AdminServicePauseWebhookProcedure is the fully-qualified name of the AdminService's PauseWebhook
+	// RPC.
+	AdminServicePauseWebhookProcedure = "/boardd.v1.AdminService/PauseWebhook"
+	// AdminServiceResumeWebhookProcedure is the fully-qualified name of the AdminService's
+	// ResumeWebhook RPC.
+	AdminServiceResumeWebhookProcedure = "/boardd.v1.AdminService/ResumeWebhook"
 	// AdminServiceTestWebhookProcedure is the fully-qualified name of the AdminService's TestWebhook
 	// RPC.
 	AdminServiceTestWebhookProcedure = "/boardd.v1.AdminService/TestWebhook"
@@ -173,6 +179,8 @@ type AdminServiceClient interface {
 	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
 	ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error)
 	DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error)
+	PauseWebhook(context.Context, *connect.Request[v1.PauseWebhookRequest]) (*connect.Response[v1.PauseWebhookResponse], error)
+	ResumeWebhook(context.Context, *connect.Request[v1.ResumeWebhookRequest]) (*connect.Response[v1.ResumeWebhookResponse], error)
 	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
@@ -332,6 +340,18 @@ func NewAdminServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(adminServiceMethods.ByName("DeleteWebhook")),
 			connect.WithClientOptions(opts...),
 		),
+		pauseWebhook: connect.NewClient[v1.PauseWebhookRequest, v1.PauseWebhookResponse](
+			httpClient,
+			baseURL+AdminServicePauseWebhookProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("PauseWebhook")),
+			connect.WithClientOptions(opts...),
+		),
+		resumeWebhook: connect.NewClient[v1.ResumeWebhookRequest, v1.ResumeWebhookResponse](
+			httpClient,
+			baseURL+AdminServiceResumeWebhookProcedure,
+			connect.WithSchema(adminServiceMethods.ByName("ResumeWebhook")),
+			connect.WithClientOptions(opts...),
+		),
 		testWebhook: connect.NewClient[v1.TestWebhookRequest, v1.TestWebhookResponse](
 			httpClient,
 			baseURL+AdminServiceTestWebhookProcedure,
@@ -484,6 +504,8 @@ type adminServiceClient struct {
 	getWebhook       *connect.Client[v1.GetWebhookRequest, v1.GetWebhookResponse]
 	listWebhooks     *connect.Client[v1.ListWebhooksRequest, v1.ListWebhooksResponse]
 	deleteWebhook    *connect.Client[v1.DeleteWebhookRequest, v1.DeleteWebhookResponse]
+	pauseWebhook     *connect.Client[v1.PauseWebhookRequest, v1.PauseWebhookResponse]
+	resumeWebhook    *connect.Client[v1.ResumeWebhookRequest, v1.ResumeWebhookResponse]
 	testWebhook      *connect.Client[v1.TestWebhookRequest, v1.TestWebhookResponse]
 	putPolicy        *connect.Client[v1.PutPolicyRequest, v1.PutPolicyResponse]
 	listPolicies     *connect.Client[v1.ListPoliciesRequest, v1.ListPoliciesResponse]
@@ -604,6 +626,16 @@ func (c *adminServiceClient) ListWebhooks(ctx context.Context, req *connect.Requ
 // DeleteWebhook calls boardd.v1.AdminService.DeleteWebhook.
 func (c *adminServiceClient) DeleteWebhook(ctx context.Context, req *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error) {
 	return c.deleteWebhook.CallUnary(ctx, req)
+}
+
+// PauseWebhook calls boardd.v1.AdminService.PauseWebhook.
+func (c *adminServiceClient) PauseWebhook(ctx context.Context, req *connect.Request[v1.PauseWebhookRequest]) (*connect.Response[v1.PauseWebhookResponse], error) {
+	return c.pauseWebhook.CallUnary(ctx, req)
+}
+
+// ResumeWebhook calls boardd.v1.AdminService.ResumeWebhook.
+func (c *adminServiceClient) ResumeWebhook(ctx context.Context, req *connect.Request[v1.ResumeWebhookRequest]) (*connect.Response[v1.ResumeWebhookResponse], error) {
+	return c.resumeWebhook.CallUnary(ctx, req)
 }
 
 // TestWebhook calls boardd.v1.AdminService.TestWebhook.
@@ -728,6 +760,8 @@ type AdminServiceHandler interface {
 	GetWebhook(context.Context, *connect.Request[v1.GetWebhookRequest]) (*connect.Response[v1.GetWebhookResponse], error)
 	ListWebhooks(context.Context, *connect.Request[v1.ListWebhooksRequest]) (*connect.Response[v1.ListWebhooksResponse], error)
 	DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error)
+	PauseWebhook(context.Context, *connect.Request[v1.PauseWebhookRequest]) (*connect.Response[v1.PauseWebhookResponse], error)
+	ResumeWebhook(context.Context, *connect.Request[v1.ResumeWebhookRequest]) (*connect.Response[v1.ResumeWebhookResponse], error)
 	TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error)
 	PutPolicy(context.Context, *connect.Request[v1.PutPolicyRequest]) (*connect.Response[v1.PutPolicyResponse], error)
 	ListPolicies(context.Context, *connect.Request[v1.ListPoliciesRequest]) (*connect.Response[v1.ListPoliciesResponse], error)
@@ -881,6 +915,18 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 		AdminServiceDeleteWebhookProcedure,
 		svc.DeleteWebhook,
 		connect.WithSchema(adminServiceMethods.ByName("DeleteWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServicePauseWebhookHandler := connect.NewUnaryHandler(
+		AdminServicePauseWebhookProcedure,
+		svc.PauseWebhook,
+		connect.WithSchema(adminServiceMethods.ByName("PauseWebhook")),
+		connect.WithHandlerOptions(opts...),
+	)
+	adminServiceResumeWebhookHandler := connect.NewUnaryHandler(
+		AdminServiceResumeWebhookProcedure,
+		svc.ResumeWebhook,
+		connect.WithSchema(adminServiceMethods.ByName("ResumeWebhook")),
 		connect.WithHandlerOptions(opts...),
 	)
 	adminServiceTestWebhookHandler := connect.NewUnaryHandler(
@@ -1052,6 +1098,10 @@ func NewAdminServiceHandler(svc AdminServiceHandler, opts ...connect.HandlerOpti
 			adminServiceListWebhooksHandler.ServeHTTP(w, r)
 		case AdminServiceDeleteWebhookProcedure:
 			adminServiceDeleteWebhookHandler.ServeHTTP(w, r)
+		case AdminServicePauseWebhookProcedure:
+			adminServicePauseWebhookHandler.ServeHTTP(w, r)
+		case AdminServiceResumeWebhookProcedure:
+			adminServiceResumeWebhookHandler.ServeHTTP(w, r)
 		case AdminServiceTestWebhookProcedure:
 			adminServiceTestWebhookHandler.ServeHTTP(w, r)
 		case AdminServicePutPolicyProcedure:
@@ -1179,6 +1229,14 @@ func (UnimplementedAdminServiceHandler) ListWebhooks(context.Context, *connect.R
 
 func (UnimplementedAdminServiceHandler) DeleteWebhook(context.Context, *connect.Request[v1.DeleteWebhookRequest]) (*connect.Response[v1.DeleteWebhookResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.DeleteWebhook is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) PauseWebhook(context.Context, *connect.Request[v1.PauseWebhookRequest]) (*connect.Response[v1.PauseWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.PauseWebhook is not implemented"))
+}
+
+func (UnimplementedAdminServiceHandler) ResumeWebhook(context.Context, *connect.Request[v1.ResumeWebhookRequest]) (*connect.Response[v1.ResumeWebhookResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("boardd.v1.AdminService.ResumeWebhook is not implemented"))
 }
 
 func (UnimplementedAdminServiceHandler) TestWebhook(context.Context, *connect.Request[v1.TestWebhookRequest]) (*connect.Response[v1.TestWebhookResponse], error) {
