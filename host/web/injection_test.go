@@ -62,6 +62,7 @@ func TestInjection(t *testing.T) {
 			{"action": "/ui/tokens/create", "name": payloads[i], "role": "viewer", "days": "1"},
 			{"action": "/ui/tokens/create", "name": "x", "role": payloads[i], "boards": payloads[i], "days": "1"},
 			{"action": "/ui/tokens/revoke", "token": payloads[i], "tenant": payloads[i]},
+			{"action": hooksPath, "name": payloads[i], "url": payloads[i], "deliveries": payloads[i], "oldestWaiting": payloads[i], "networks": payloads[i], "event": payloads[i]},
 			{"action": "/ui/policies/delete", "policy": payloads[i]},
 			{"action": "/ui/boards/jobs/policies/promote", "policy": payloads[i], "on_error": payloads[i]},
 			{"action": "/ui/boards/jobs/policies/promote", "policy": "wild", "params": payloads[i]},

@@ -40,7 +40,7 @@ var (
 // refuse puts an error to the field that it begins with.
 func (f *formView) refuse(err error) {
 	text := strings.TrimPrefix(plain(err), "schedule.job.")
-	for _, field := range slices.Concat(jobFields, scheduleFields) {
+	for _, field := range slices.Concat(jobFields, scheduleFields, hookFormFields) {
 		rest, ok := strings.CutPrefix(text, field)
 		if ok && rest != "" && strings.ContainsRune(". :", rune(rest[0])) {
 			f.Bad = &wrong{Field: field, Text: strings.TrimPrefix(rest, ": ")}

@@ -93,6 +93,12 @@ func TestLooks(t *testing.T) {
 			check("post-wrong", width, scheme)
 			run(tab, t, "making a schedule", chromedp.Navigate(s.server.URL+"/ui/boards/jobs/schedules"), click("details.make summary"), click("details summary"))
 			check("schedules-open", width, scheme)
+			run(tab, t, "making a wrong webhook", chromedp.Navigate(s.server.URL+hooksPath), click("details.make summary"), keys(`input[name=name]`, fmt.Sprintf("w-%s-%d", scheme, width)),
+				chromedp.Evaluate[chromedp.Void](`document.querySelector("select[name=deliveries]").value = "hooks"`),
+				keys(`input[name=url]`, "http://10.0.0.1/\r"), shows("http is only for addresses in networks"))
+			check("webhook-wrong", width, scheme)
+			run(tab, t, "asking for a new secret", chromedp.Navigate(s.server.URL+hooksPath+"/paused"), click("details.make summary"), click("input[name=newSecret]"), click("details.make button.main"), shows("shown this once"))
+			check("webhook-made", width, scheme)
 		}
 	}
 }
@@ -155,8 +161,8 @@ func paths(one job.ID) map[string]string {
 		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
 		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
 		"post": "/ui/boards/jobs/post", "schedules": "/ui/boards/jobs/schedules", "search": "/ui/search?q=resize", "nothing-found": "/ui/search?q=nothing-like-it",
-		"no-schedules": "/ui/boards/secret/schedules",
-		"charts":       "/ui/boards/jobs/charts", "charts-day": "/ui/boards/jobs/charts?range=24h", "charts-week": "/ui/boards/jobs/charts?range=7d", "no-charts": "/ui/boards/secret/charts",
+		"no-schedules": "/ui/boards/secret/schedules", "webhooks": hooksPath, "webhook": hooksPath + "/a-rather-long-name-of-a-webhook-that-is-told-of-all-jobs", "no-webhooks": "/ui/boards/secret/webhooks",
+		"charts": "/ui/boards/jobs/charts", "charts-day": "/ui/boards/jobs/charts?range=24h", "charts-week": "/ui/boards/jobs/charts?range=7d", "no-charts": "/ui/boards/secret/charts",
 	}
 }
 
@@ -208,6 +214,7 @@ func (s *site) furnish(t *testing.T) job.ID {
 			t.Fatal(err)
 		}
 	}
+	s.tell(t)
 	s.push(t, "gpus", "the job needs another GPU than this worker has")
 	s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
 	s.decide(t, "gpus", `{"gold":700}`, "gpus-next")

@@ -179,6 +179,7 @@ func (u *UI) boardsPage(r *http.Request, v *visit, title, name string) page {
 		{link{of + "/batches", "Batches"}, v.session.May("ListBatches", name)},
 		{link{of + "/workers", "Workers"}, v.session.May("ListEntities", name)},
 		{link{of + "/policies", "Policies"}, v.session.MayAdminister("ListPolicies", name)},
+		{link{of + "/webhooks", "Webhooks"}, v.session.MayAdminister("ListWebhooks", name)},
 		{link{of + "/post", "Post a job"}, v.session.May("PostJobs", name)},
 	} {
 		if s.seen {

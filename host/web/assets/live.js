@@ -11,7 +11,8 @@
   let paused = false, pending = false, busy = false, pressed = false, last = 0;
   const pace = 2000;
 
-  const touched = () => pressed || main.querySelector("input[type=checkbox]:checked, details[open] form") !== null
+  const touched = () => pressed || main.querySelector("details[open] form") !== null
+    || [...main.querySelectorAll("input[type=checkbox]")].some((box) => box.checked !== box.defaultChecked)
     || (main.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
   const same = (a, b) => a.nodeName === b.nodeName && a.dataset?.key === b.dataset?.key;
