@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/boardd/boardd/host/config"
@@ -22,8 +20,12 @@ import (
 func (p *program) applyCommand() *cobra.Command {
 	var file string
 	a := &applying{program: p}
-	c := p.command("apply -f FILE", "Make tenants and boards what a file says",
-		"The file has tenant blocks with limits, and board blocks, in the language of the\nconfiguration. The difference is printed first. What somebody else changes meanwhile is left\nalone, and reported.",
+	c := p.command("apply -f FILE", "Make tenants, policies, boards, schedules and webhooks what a file says",
+		"The file has tenant blocks with limits, policy blocks, and board blocks with their schedules and\n"+
+			"webhooks, in the language of the configuration. A policy block may name its tenant, and a webhook\n"+
+			"needs no secret: it keeps its own, or gets one that is printed this once. The difference is printed\n"+
+			"first. What somebody else changes meanwhile is left alone, and reported. Schedules are written with\n"+
+			"a token of the tenant whose boards they are on.",
 		"boardd apply -f hosting.hcl --dry-run\n  boardd apply -f hosting.hcl",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
@@ -36,11 +38,17 @@ func (p *program) applyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.administer(func(admin *client.Admin) error { return a.run(ctx, admin, wish) })
+			server, err := p.connect(impatient)
+			if err != nil {
+				return err
+			}
+			defer server.Close()
+			a.server, a.admin, a.wish = server, server.Admin(), wish
+			return a.run(ctx)
 		})
 	c.Flags().StringVarP(&file, "file", "f", "", "file, or folder of *.hcl")
 	c.Flags().BoolVar(&a.dry, "dry-run", false, "print the difference only; the exit code is 1 if there is one")
-	c.Flags().BoolVar(&a.prune, "prune", false, "delete the boards of these tenants that the file does not name; their jobs are kept")
+	c.Flags().BoolVar(&a.prune, "prune", false, "delete the boards of these tenants, and the schedules and webhooks of boards in it, that the file does not name; jobs are kept")
 	return c
 }
 
@@ -49,8 +57,12 @@ type applying struct {
 	program    *program
 	dry, prune bool
 
-	admin *client.Admin
-	steps []step
+	server *client.Client
+	admin  *client.Admin
+	wish   *config.Config
+	steps  []step
+	hooks  []step // webhooks, once there are their boards
+	last   []step // boards that go, once nothing is delivered there
 }
 
 // step is one difference, and what takes it away.
@@ -60,30 +72,72 @@ type step struct {
 	Name   string   `json:"name"`
 	Fields []string `json:"fields"` // NAME: OLD -> NEW
 
+	at where // in the file
 	do func(context.Context) error
 }
 
-func (a *applying) run(ctx context.Context, admin *client.Admin, wish *config.Config) error {
-	a.admin = admin
-	tenants, err := admin.ListTenants(ctx)
+// where is a block of the file, as config.Config.PlaceOf names it; the zero where is none.
+type where struct {
+	kind, name string
+	path       []string
+}
+
+func (a *applying) run(ctx context.Context) error {
+	tenants, err := a.admin.ListTenants(ctx)
 	if err != nil {
 		return err
 	}
-	for _, name := range wish.Tenants {
-		a.tenant(name, wish.Limits[name], tenants)
+	for _, name := range a.wish.Tenants {
+		a.tenant(name, a.wish.Limits[name], tenants)
 	}
-	if err := a.boards(ctx, wish, tenants); err != nil {
+	if err := a.policies(ctx, tenants); err != nil {
 		return err
 	}
+	if err := a.boards(ctx, tenants); err != nil {
+		return err
+	}
+	a.steps = slices.Concat(a.steps, a.hooks, a.last)
 	if err := a.print(); err != nil || a.dry {
 		return err
 	}
 	for _, s := range a.steps {
 		if err := s.do(ctx); err != nil {
-			return fmt.Errorf("%s %s %s: %w", s.Action, s.Kind, s.Name, err)
+			return a.failed(&s, err)
 		}
 	}
 	return nil
+}
+
+// failed says where in the file that stands which the server refused: at the setting that its
+// answer begins with, or at the block.
+func (a *applying) failed(s *step, err error) error {
+	what := fmt.Sprintf("%s %s %s", s.Action, s.Kind, s.Name)
+	if s.at.kind == "" {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	path := slices.Clone(s.at.path)
+	if field, _, ok := strings.Cut(job.MessageOf(err), ": "); ok {
+		field, _, _ = strings.Cut(strings.TrimPrefix(field, s.Kind+"."), "[")
+		for part := range strings.SplitSeq(field, ".") {
+			path = append(path, asSetting(part))
+		}
+	}
+	return fmt.Errorf("%s: %s: %w", a.wish.PlaceOf(s.at.kind, s.at.name, path...), what, err)
+}
+
+// asSetting is a field of the API as the configuration calls it.
+func asSetting(field string) string {
+	if field == "secrets" {
+		return "secret"
+	}
+	var text strings.Builder
+	for _, r := range field {
+		if unicode.IsUpper(r) {
+			text.WriteByte('_')
+		}
+		text.WriteRune(unicode.ToLower(r))
+	}
+	return text.String()
 }
 
 // print shows the difference.
@@ -121,7 +175,7 @@ func (a *applying) tenant(name string, limits config.Limits, present []*boarddv1
 	}
 	i := slices.IndexFunc(present, func(t *boarddv1.Tenant) bool { return t.GetName() == name })
 	if i < 0 {
-		a.steps = append(a.steps, step{Action: "create", Kind: "tenant", Name: name, Fields: changed(nil, asText(want)), do: func(ctx context.Context) error {
+		a.steps = append(a.steps, step{Action: "create", Kind: "tenant", Name: name, at: where{kind: "tenant", name: name}, Fields: changed(nil, asText(want)), do: func(ctx context.Context) error {
 			_, err := a.admin.CreateTenant(ctx, &boarddv1.CreateTenantRequest{Name: name, Limits: want})
 			return err
 		}})
@@ -129,7 +183,7 @@ func (a *applying) tenant(name string, limits config.Limits, present []*boarddv1
 	}
 	has := present[i]
 	if fields := changed(asText(has.GetLimits()), asText(want)); len(fields) > 0 {
-		a.steps = append(a.steps, step{Action: "update", Kind: "tenant", Name: name, Fields: fields, do: func(ctx context.Context) error {
+		a.steps = append(a.steps, step{Action: "update", Kind: "tenant", Name: name, at: where{kind: "tenant", name: name}, Fields: fields, do: func(ctx context.Context) error {
 			_, err := a.admin.UpdateTenant(ctx, &boarddv1.UpdateTenantRequest{Name: name, Limits: want, Version: has.GetVersion(), UpdateMask: exactly("limits")})
 			return err
 		}})
@@ -171,144 +225,4 @@ func changed(has, want map[string]string) []string {
 		}
 	}
 	return fields
-}
-
-// boards compares the boards of every tenant that the file names.
-func (a *applying) boards(ctx context.Context, wish *config.Config, tenants []*boarddv1.Tenant) error {
-	names := slices.Clone(wish.Tenants)
-	for _, b := range wish.Boards {
-		if !slices.Contains(names, b.Tenant) {
-			names = append(names, b.Tenant)
-		}
-	}
-	for _, tenant := range names {
-		var present []*boarddv1.BoardSettings
-		if slices.ContainsFunc(tenants, func(t *boarddv1.Tenant) bool { return t.GetName() == tenant && !t.GetDeleted() }) {
-			var err error
-			if present, err = a.admin.ListBoards(ctx, tenant); err != nil {
-				return err
-			}
-		} else if !slices.Contains(wish.Tenants, tenant) {
-			return job.Errorf(job.NotFound, "there is no tenant %q; write tenant %q { } to make it", tenant, tenant)
-		}
-		wanted := slices.DeleteFunc(slices.Clone(wish.Boards), func(b config.Board) bool { return b.Tenant != tenant })
-		a.boardsOf(present, wanted)
-	}
-	return nil
-}
-
-func (a *applying) boardsOf(present []*boarddv1.BoardSettings, wanted []config.Board) {
-	for _, want := range wanted {
-		settings := settingsOf(want)
-		i := slices.IndexFunc(present, func(b *boarddv1.BoardSettings) bool { return b.GetName() == want.Name })
-		if i < 0 {
-			a.steps = append(a.steps, step{Action: "create", Kind: "board", Name: want.Tenant + "/" + want.Name, Fields: changed(nil, lines(settings)), do: func(ctx context.Context) error {
-				_, err := a.admin.CreateBoard(ctx, &boarddv1.CreateBoardRequest{Tenant: want.Tenant, Board: settings})
-				return err
-			}})
-			continue
-		}
-		has := present[i]
-		now := lines(has)
-		if len(settings.GetConfig()) == 0 {
-			delete(now, "config")
-		}
-		if fields := changed(now, lines(settings)); len(fields) > 0 {
-			a.steps = append(a.steps, step{Action: "update", Kind: "board", Name: want.Tenant + "/" + want.Name, Fields: fields, do: func(ctx context.Context) error {
-				_, err := a.admin.UpdateBoard(ctx, &boarddv1.UpdateBoardRequest{Tenant: want.Tenant, Board: settings, Version: has.GetVersion(), UpdateMask: exactly("*")})
-				return err
-			}})
-		}
-	}
-	for _, has := range present {
-		if !a.prune || has.GetDeclared() || slices.ContainsFunc(wanted, func(b config.Board) bool { return b.Name == has.GetName() }) {
-			continue
-		}
-		a.steps = append(a.steps, step{Action: "delete", Kind: "board", Name: has.GetTenant() + "/" + has.GetName(), Fields: []string{}, do: func(ctx context.Context) error {
-			_, err := a.admin.DeleteBoard(ctx, &boarddv1.DeleteBoardRequest{Tenant: has.GetTenant(), Name: has.GetName(), Version: has.GetVersion()})
-			return err
-		}})
-	}
-}
-
-// settingsOf is a board of a file as the API takes it.
-func settingsOf(b config.Board) *boarddv1.BoardSettings {
-	s := &boarddv1.BoardSettings{
-		Tenant: b.Tenant, Name: b.Name, Backend: b.Backend, Mode: "serve", Fencing: "token", AllowNoExpiry: &b.AllowNoExpiry,
-		Lease: durationpb.New(b.Lease), MaxLease: durationpb.New(b.MaxLease), IdempotencyWindow: durationpb.New(b.IdempotencyWindow),
-		MaxAttempts: &b.Retry.MaxAttempts, Limits: map[string]int64{}, HideDetails: &b.HideDetails,
-	}
-	if b.Observe {
-		s.Mode = "observe"
-	}
-	if b.FenceByOwner {
-		s.Fencing = "owner"
-	}
-	if b.History > 0 {
-		s.History = durationpb.New(b.History)
-	}
-	if b.Retry.Backoff > 0 {
-		s.Backoff = durationpb.New(b.Retry.Backoff)
-	}
-	if b.Retry.MaxBackoff > 0 {
-		s.MaxBackoff = durationpb.New(b.Retry.MaxBackoff)
-	}
-	if b.Record > 0 {
-		s.Record = durationpb.New(b.Record)
-	}
-	for _, r := range b.Eligibility {
-		s.Eligibility = append(s.Eligibility, &boarddv1.PolicyRule{Policy: r.Policy, Params: r.Params, OnError: r.OnError})
-	}
-	if r := b.Ordering; r != nil {
-		s.Ordering = &boarddv1.PolicyRule{Policy: r.Policy, Params: r.Params, OnError: r.OnError}
-	}
-	if !bytes.Equal(b.Settings, []byte("{}")) {
-		s.Config = b.Settings
-	}
-	for _, l := range b.Limits.Each() {
-		if *l.Value != 0 {
-			s.Limits[l.Name] = *l.Value
-		}
-	}
-	return s
-}
-
-// lines are a board's settings for people.
-func lines(s *boarddv1.BoardSettings) map[string]string {
-	m := asText(s.GetLimits())
-	add := func(name, value string) {
-		if value != "" {
-			m[name] = value
-		}
-	}
-	span := func(name string, d *durationpb.Duration) {
-		if d.AsDuration() > 0 {
-			add(name, d.AsDuration().Truncate(time.Millisecond).String())
-		}
-	}
-	add("backend", s.GetBackend())
-	add("config", string(s.GetConfig()))
-	add("mode", s.GetMode())
-	add("fencing", s.GetFencing())
-	span("lease", s.GetLease())
-	span("max_lease", s.GetMaxLease())
-	span("idempotency_window", s.GetIdempotencyWindow())
-	span("history", s.GetHistory())
-	span("record", s.GetRecord())
-	for i, r := range s.GetEligibility() {
-		add(fmt.Sprintf("eligibility[%d]", i), ruleLine(r))
-	}
-	add("ordering", ruleLine(s.GetOrdering()))
-	span("retry.backoff", s.GetBackoff())
-	span("retry.max_backoff", s.GetMaxBackoff())
-	if s.GetAllowNoExpiry() {
-		add("allow_no_expiry", "true")
-	}
-	if s.GetHideDetails() {
-		add("hide_details", "true")
-	}
-	if s.GetMaxAttempts() > 0 {
-		add("retry.max_attempts", fmt.Sprint(s.GetMaxAttempts()))
-	}
-	return m
 }

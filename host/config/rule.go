@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/boardd/boardd/host/pin"
+	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/host/wasm/module"
 	"github.com/boardd/boardd/policies"
@@ -23,8 +24,9 @@ const MaxRules = 16
 
 // Policy is a module that boards may use under a name.
 type Policy struct {
-	Name string
-	Path string
+	Name   string
+	Path   string
+	Tenant string // whose it is to be, of a file that is applied; else empty
 
 	digest string // of the module, as wasm.Digest has it
 	pinned bool   // no other module will do
@@ -99,6 +101,13 @@ func (l *loader) policy(s *section) {
 		s.problem(s.at, "there is a policy of this name already, at %s", first.section.at)
 		return
 	}
+	p := Policy{Name: s.label}
+	if l.wish {
+		p.Tenant = tenant.Default
+		if name, ok := s.text("tenant"); ok {
+			p.Tenant = name
+		}
+	}
 	want := s.digest("sha256")
 	path, ok := s.path("path")
 	if !s.has("path") {
@@ -106,7 +115,7 @@ func (l *loader) policy(s *section) {
 	}
 	b := policyBlock{section: s}
 	if ok {
-		p := Policy{Name: s.label, Path: path, pinned: want != ""}
+		p.Path, p.pinned = path, want != ""
 		b.declared, p.digest = s.module(path, want)
 		l.config.Policies = append(l.config.Policies, p)
 	}

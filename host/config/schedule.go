@@ -19,10 +19,6 @@ var priorities = []string{"normal", "very_high", "high", "low", "very_low"}
 
 // schedules reads the schedules of a board.
 func (l *loader) schedules(s *section, b *Board) {
-	if l.wish {
-		s.refuse("schedule", "it is declared in the server's configuration, or made with boardd schedule put")
-		return
-	}
 	first := map[string]Place{}
 	for _, inner := range s.named("schedule") {
 		if before, twice := first[inner.label]; twice {

@@ -116,13 +116,60 @@ board "jobs" {
 	}
 }
 
-// TestWishesHaveNoSchedules: what boardd apply makes is in the catalog, which holds none.
-func TestWishesHaveNoSchedules(t *testing.T) {
+// TestWish: what a file says that is applied is read as a configuration is, but that webhooks
+// need no secret, policies have a tenant, and what it does not have is the server's to know.
+func TestWish(t *testing.T) {
 	t.Parallel()
-	dir := write(t, map[string]string{"wish.hcl": "board \"jobs\" {\n  backend = \"main\"\n  schedule \"s\" {\n  }\n}\n"})
-	_, err := config.Wish(filepath.Join(dir, "wish.hcl"), nil)
-	want := filepath.Join(dir, "wish.hcl") + `:3,3: board "jobs": schedule: it cannot be applied: it is declared in the server's configuration, or made with boardd schedule put`
-	if err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
+	dir := write(t, map[string]string{"wish.hcl": `board "jobs" {
+  backend = "main"
+  schedule "s" {
+    every = "1h"
+    job {
+      name = "x"
+    }
+  }
+  webhook "w" {
+    url        = "https://example.com/"
+    deliveries = "elsewhere"
+    paused     = true
+  }
+}
+`, "wrong.hcl": `board "jobs" {
+  backend = "main"
+  schedule "s" {
+  }
+  webhook "w" {
+    url        = "https://example.com/"
+    secret     = "geheim"
+    deliveries = "seen"
+  }
+}
+board "seen" {
+  backend = "main"
+  mode    = "observe"
+}
+policy "p" {
+  tenant = "acme"
+}
+`})
+	c, err := config.Wish(filepath.Join(dir, "wish.hcl"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := c.Boards[0]; len(b.Schedules) != 1 || b.Schedules[0].Every != time.Hour || len(b.Webhooks) != 1 || len(b.Webhooks[0].Secrets) != 0 || !b.Webhooks[0].Paused {
+		t.Errorf("%+v", b)
+	}
+	if at := c.Locate("board", "default/jobs", "webhook", "w", "deliveries"); !strings.HasSuffix(at, "wish.hcl:11,18") {
+		t.Errorf("the deliveries stand at %s", at)
+	}
+	wrong := filepath.Join(dir, "wrong.hcl")
+	_, err = config.Wish(wrong, nil)
+	for _, want := range []string{
+		`:3,3: board "jobs": schedule "s": want either cron or every`, `:7,18: board "jobs": webhook "w": secret: want whsec_`,
+		`:8,18: board "jobs": webhook "w": deliveries: the board "seen" is only observed`, `:15,1: policy "p": path: it is missing`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), wrong+want) {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
 }

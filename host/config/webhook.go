@@ -20,10 +20,6 @@ type hookPlace struct {
 
 // webhooks reads who is told of a board.
 func (l *loader) webhooks(s *section, b *Board) {
-	if l.wish {
-		s.refuse("webhook", "it is declared in the server's configuration")
-		return
-	}
 	first := map[string]Place{}
 	for _, inner := range s.named("webhook") {
 		if before, twice := first[inner.label]; twice {
@@ -44,7 +40,7 @@ func (l *loader) webhooks(s *section, b *Board) {
 var hookFields = map[string]string{"oldestWaiting": "oldest_waiting", "secrets": "secret"}
 
 func (s *section) webhook(board string) webhook.Hook {
-	h := webhook.Hook{Board: board, Name: s.label, Networks: s.networks(), Events: s.events()}
+	h := webhook.Hook{Board: board, Name: s.label, Networks: s.networks(), Events: s.events(), Paused: s.truth("paused")}
 	h.URL, _ = s.text("url")
 	h.Deliveries, _ = s.text("deliveries")
 	h.Waiting, _ = s.duration("oldest_waiting", webhook.MinWaiting, webhook.MaxWaiting)
@@ -54,10 +50,13 @@ func (s *section) webhook(board string) webhook.Hook {
 		if h.Secrets, err = webhook.ParseSecrets(secret); err != nil {
 			s.wrong("secret", "%s", job.MessageOf(err))
 		}
-	} else if !s.has("secret") {
+	} else if !s.has("secret") && !s.loader.wish {
 		s.wrong("secret", `it is missing; take it from the environment or a file: secret = file("hook.secret")`)
 	}
 	for _, flaw := range h.Flaws() {
+		if flaw.Field == "secrets" && !s.has("secret") {
+			continue // it was said; and what is applied keeps those that it has, or gets a new one
+		}
 		if setting := cmp.Or(hookFields[flaw.Field], flaw.Field); !s.bad[setting] {
 			s.wrong(setting, "%s", flaw.Text)
 		}
@@ -104,6 +103,9 @@ func (l *loader) checkWebhooks() {
 			continue
 		}
 		i := slices.IndexFunc(l.config.Boards, func(b Board) bool { return b.Tenant == p.tenant && b.Name == name })
+		if i < 0 && l.wish {
+			continue // the server may have it
+		}
 		if i < 0 {
 			s.wrong("deliveries", "the configuration has no board %q of the tenant %q%s", clip(name), p.tenant, nearest.Hint(name, l.boardsOf(p.tenant)))
 			continue

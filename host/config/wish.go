@@ -2,15 +2,17 @@ package config
 
 import "fmt"
 
-// Wish reads a file that says which tenants and boards there should be, in the
-// language of the configuration: tenant blocks with limits, and board blocks.
-// Backends and tenants that it names are the server's to know. Its error is
-// everything that is wrong, as Problems.
+// Wish reads a file that says which tenants, policies and boards there should be, in the
+// language of the configuration: tenant blocks with limits, policy blocks, which may name a
+// tenant, and board blocks, of which webhooks need no secret. Backends and tenants that it
+// names are the server's to know, and so are policies and boards of deliveries that it does
+// not have. Its error is everything that is wrong, as Problems.
 func Wish(path string, env func(string) (string, bool)) (*Config, error) {
-	l := &loader{source: Source{Env: env}, config: &Config{}, once: map[string]Place{}, wish: true}
+	l := &loader{source: Source{Env: env}, config: &Config{}, once: map[string]Place{}, policies: map[string]policyBlock{}, wish: true}
 	l.config.places = places{}
 	l.open(path)
 	l.checkTwice()
+	l.checkWebhooks()
 	if len(l.problems) > 0 {
 		return nil, l.problems.sort(l.files)
 	}
@@ -25,11 +27,14 @@ func (l *loader) wished(s *section) {
 	for _, inner := range s.named("board") {
 		l.board(inner)
 	}
-	for _, kind := range []string{"token", "oidc", "backend", "policy", "catalog", "tls", "tracing", "audit", "server_limits"} {
+	for _, inner := range s.named("policy") {
+		l.policy(inner)
+	}
+	for _, kind := range []string{"token", "oidc", "backend", "catalog", "tls", "tracing", "audit", "server_limits"} {
 		s.blocks = append(s.blocks, kind)
 		for _, block := range s.body.Blocks {
 			if block.Type == kind {
-				s.problem(s.start(block.TypeRange), "%s: only tenants with their limits, and boards, can be applied%s", kind, insteadOf(kind))
+				s.problem(s.start(block.TypeRange), "%s: only tenants with their limits, policies and boards can be applied%s", kind, insteadOf(kind))
 			}
 		}
 	}
