@@ -89,6 +89,12 @@ type Config struct {
 	CertFile string // PEM certificate to present, with KeyFile
 	KeyFile  string
 
+	// StayAtAddr has every call go to Addr. Otherwise, where several servers share their
+	// boards and say where clients may go straight to each of them (public), calls of a
+	// board go there once a server of Addr has said so: with the same certificates, and
+	// never with less encryption than to Addr.
+	StayAtAddr bool
+
 	// HTTPClient replaces the transport that New would make out of the files above.
 	HTTPClient connect.HTTPClient
 
@@ -118,7 +124,7 @@ type Client struct {
 
 // New makes a Client. It reads the files that c names, and connects to nothing.
 func New(c Config) (*Client, error) {
-	servers, err := newServers(c.Addr, c.HTTPClient)
+	servers, err := newServers(c.Addr, !c.StayAtAddr, c.HTTPClient)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,7 @@ func (b *Board) Log(ctx context.Context, uuid string, newerThan int64, follow bo
 // has had enough; without an error the log has ended.
 func (b *Board) logOnce(ctx context.Context, r *boarddv1.GetLogRequest, yield func(*LogEntry) bool) (more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
+	ctx, way := onWay(ctx, b.name)
 	request := connect.NewRequest(r)
 	b.client.credentials.sign(request.Header())
 	stream, err := b.client.rpc.GetLog(ctx, request)
@@ -88,6 +89,7 @@ func (b *Board) logOnce(ctx context.Context, r *boarddv1.GetLogRequest, yield fu
 			return false, nil
 		}
 	}
+	b.client.servers.ended(way, stream.Err())
 	return true, stream.Err()
 }
 

@@ -31,9 +31,9 @@ func call[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Du
 // made the change.
 func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.Duration, do method[Req, Resp], request *Req) (resp *Resp, unsure bool, err error) {
 	deadline := time.Now().Add(c.retryFor + wait)
-	reloaded := false
+	reloaded, hurried := false, false
 	for attempt := 0; ; attempt++ {
-		answer, changes, err := attemptCall(ctx, c, wait, do, request)
+		answer, way, changes, err := attemptCall(ctx, c, wait, do, request)
 		if err == nil {
 			return answer.Msg, unsure, nil
 		}
@@ -48,6 +48,10 @@ func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.D
 		unsure = unsure || changes && lost
 		if failed.Kind == job.Unavailable && unsure {
 			failed.Kind = job.OutcomeUnknown
+		}
+		if hurried = !hurried && way.again(failed.Kind, err); hurried {
+			attempt-- // the addresses that were given have not been tried
+			continue
 		}
 		if failed.Kind == job.Unauthenticated && !reloaded {
 			reloaded = true
@@ -93,13 +97,22 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 }
 
 // attemptCall makes a call once. changes says whether it asks for a change.
-func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Duration, do method[Req, Resp], request *Req) (answer *connect.Response[Resp], changes bool, err error) {
+func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Duration, do method[Req, Resp], request *Req) (answer *connect.Response[Resp], way *way, changes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.callTimeout+wait)
 	defer cancel()
+	ctx, way = onWay(ctx, boardOf(request))
 	signed := connect.NewRequest(request)
 	c.credentials.sign(signed.Header())
 	answer, err = do(ctx, signed)
-	return answer, signed.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects, err
+	return answer, way, signed.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects, err
+}
+
+// boardOf returns the board that a request names, or "".
+func boardOf(request any) string {
+	if r, ok := request.(interface{ GetBoard() string }); ok {
+		return r.GetBoard()
+	}
+	return ""
 }
 
 // dialing reports whether err stands for a connection that was never made, so

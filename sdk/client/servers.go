@@ -25,11 +25,12 @@ type servers struct {
 	addrs []*url.URL
 	at    atomic.Int64  // which of addrs is called
 	ears  []*ear        // of each of addrs; none: there is only one
+	there *straights    // boards that are called elsewhere; nil: none are
 	usual time.Duration // within which a call is answered that asks for no wait
 }
 
 // newServers reads addresses that are separated by commas.
-func newServers(list string, next connect.HTTPClient) (*servers, error) {
+func newServers(list string, straight bool, next connect.HTTPClient) (*servers, error) {
 	if list == "" {
 		list = DefaultAddr
 	}
@@ -46,8 +47,11 @@ func newServers(list string, next connect.HTTPClient) (*servers, error) {
 	}
 	for i := range s.addrs {
 		if len(s.addrs) > 1 {
-			s.ears = append(s.ears, &ear{probe: func(ctx context.Context) error { return s.probe(ctx, i) }, silent: func() { s.leave(int64(i)) }})
+			s.ears = append(s.ears, &ear{probe: func(ctx context.Context) error { return s.probe(ctx, s.addrs[i]) }, silent: func() { s.leave(int64(i)) }})
 		}
+	}
+	if straight {
+		s.there = &straights{trusts: s.trusts, probe: s.alive, boards: map[string]*place{}, places: map[string]*place{}}
 	}
 	return s, nil
 }
@@ -65,26 +69,88 @@ func parseAddr(addr string) (*url.URL, error) {
 // base is the address for which requests are made. Do sends them elsewhere.
 func (s *servers) base() string { return s.addrs[0].String() }
 
-// Do sends a request to the server that is called now. One that is not reachable,
-// does not answer in time or says that it cannot serve now is left.
+// Do sends a request to the server that has its board, if that is known, or to the one that
+// is called now. One that is not reachable, does not answer in time or says that it cannot
+// serve now is left.
 func (s *servers) Do(r *http.Request) (*http.Response, error) {
-	i := s.at.Load()
-	if addr := s.addrs[i]; i > 0 {
-		r = r.WithContext(r.Context()) // a copy: the caller's request must stay as it is
-		u := *r.URL
-		u.Scheme, u.Host, u.Path = addr.Scheme, addr.Host, addr.Path+strings.TrimPrefix(u.Path, s.addrs[0].Path)
-		r.URL, r.Host = &u, addr.Host
+	way := wayOf(r)
+	if way != nil && s.there != nil {
+		if way.straight = s.there.of(way.board); way.straight != nil {
+			return s.straight(r, way)
+		}
 	}
-	answer, err := s.heard(r, i)
-	if err != nil && !errors.Is(r.Context().Err(), context.Canceled) || err == nil && answer.StatusCode == http.StatusServiceUnavailable {
-		s.leave(i)
+	i := s.at.Load()
+	answer, err := s.heard(s.to(r, s.addrs[i]), s.ear(i))
+	if err == nil && way != nil && s.there != nil && direct(answer) {
+		s.there.learn(way, answer.StatusCode, answer.Header)
+	}
+	if failed(r, err) || err == nil && answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get(publicHeader)+answer.Header.Get(thereHeader) == "" {
+		s.leave(i) // one that says who can serve is not left
 	}
 	return answer, err
 }
 
-// heard makes a request and has it fail when its server turns out to be silent.
-func (s *servers) heard(r *http.Request, i int64) (*http.Response, error) {
+// straight sends a request to the server that has its board.
+func (s *servers) straight(r *http.Request, way *way) (*http.Response, error) {
+	p := way.straight
+	answer, err := s.heard(s.to(r, p.addr), p.ear)
+	switch {
+	case err == nil && (!direct(answer) || strange(answer.StatusCode)):
+		way.strange = true
+		s.there.fail(p)
+	case err == nil:
+		s.there.learn(way, answer.StatusCode, answer.Header)
+		s.there.done(p)
+	case failed(r, err):
+		s.there.fail(p)
+	}
+	return answer, err
+}
+
+// strange reports whether an answer is rather that of a server of other boards, or of
+// something between, than of the one that was to be reached.
+func strange(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	}
+	return status < http.StatusOK || status >= http.StatusMultipleChoices && status < http.StatusBadRequest
+}
+
+// failed reports whether a request's server is to be left: not where its caller has gone.
+func failed(r *http.Request, err error) bool {
+	return err != nil && !errors.Is(r.Context().Err(), context.Canceled)
+}
+
+// direct reports whether an answer is of the server that was called, and not of one that it
+// has sent the request on to.
+func direct(answer *http.Response) bool {
+	return answer.Request == nil || answer.Request.Response == nil
+}
+
+// to returns a request as it is sent to an address.
+func (s *servers) to(r *http.Request, addr *url.URL) *http.Request {
+	if addr == s.addrs[0] {
+		return r
+	}
+	r = r.WithContext(r.Context()) // a copy: the caller's request must stay as it is
+	u := *r.URL
+	u.Scheme, u.Host, u.Path = addr.Scheme, addr.Host, addr.Path+strings.TrimPrefix(u.Path, s.addrs[0].Path)
+	r.URL, r.Host = &u, addr.Host
+	return r
+}
+
+// ear returns what listens to one of the addresses; nil: nothing does.
+func (s *servers) ear(i int64) *ear {
 	if len(s.ears) == 0 {
+		return nil
+	}
+	return s.ears[i]
+}
+
+// heard makes a request and has it fail when its server turns out to be silent.
+func (s *servers) heard(r *http.Request, e *ear) (*http.Response, error) {
+	if e == nil {
 		return s.next.Do(r)
 	}
 	deadline, limited := r.Context().Deadline()
@@ -92,7 +158,7 @@ func (s *servers) heard(r *http.Request, i int64) (*http.Response, error) {
 	if limited && time.Until(deadline) > s.usual { // it asks the server to wait
 		patience = listenAgain
 	}
-	ctx, answered := s.ears[i].listen(r.Context(), patience)
+	ctx, answered := e.listen(r.Context(), patience)
 	defer answered()
 	answer, err := s.next.Do(r.WithContext(ctx))
 	if silence, ok := errors.AsType[*silentError](context.Cause(ctx)); err != nil && ok {
@@ -101,17 +167,49 @@ func (s *servers) heard(r *http.Request, i int64) (*http.Response, error) {
 	return answer, err
 }
 
-// probe asks a server whether it is alive.
-func (s *servers) probe(ctx context.Context, i int) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.addrs[i].String()+"/healthz", http.NoBody)
+// probe asks a server whether it is alive. Whatever it says, it says something.
+func (s *servers) probe(ctx context.Context, addr *url.URL) error {
+	answer, err := s.health(ctx, addr)
 	if err != nil {
 		return err
 	}
-	answer, err := s.next.Do(r)
+	return answer.Body.Close()
+}
+
+// alive asks a server that is not known yet whether it is one.
+func (s *servers) alive(ctx context.Context, addr *url.URL) error {
+	answer, err := s.health(ctx, addr)
 	if err != nil {
 		return err
 	}
-	return answer.Body.Close() // whatever it says, it says something
+	if answer.StatusCode != http.StatusOK {
+		err = job.Errorf(job.Unavailable, "the server answers with status %d", answer.StatusCode)
+	}
+	return errors.Join(err, answer.Body.Close())
+}
+
+func (s *servers) health(ctx context.Context, addr *url.URL) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, addr.String()+"/healthz", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return s.next.Do(r)
+}
+
+// silent leaves the server of a stream that gave no sign of life.
+func (s *servers) silent(w *way) {
+	if w.straight != nil {
+		s.there.fail(w.straight)
+		return
+	}
+	s.leave(s.at.Load())
+}
+
+// ended takes note of what the end of a stream says of whose its board is, and reports
+// whether it says that.
+func (s *servers) ended(w *way, err error) (moved bool) {
+	var answer *connect.Error
+	return s.there != nil && errors.As(err, &answer) && s.there.moved(w, answer.Meta())
 }
 
 // leave goes on to the next server, unless somebody else did.

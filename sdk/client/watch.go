@@ -44,6 +44,9 @@ func (w *watch) events(ctx context.Context) iter.Seq2[*Event, error] {
 				yield(nil, end)
 				return
 			}
+			if w.moved && seen {
+				continue
+			}
 			// The end of ctx is seen by the next turn.
 			_ = sleep.For(ctx, backoff(failed, 50*time.Millisecond, orDefault(w.slowest, 5*time.Second)))
 		}
@@ -57,6 +60,7 @@ type watch struct {
 	owner   string        // whose jobs' events; empty: all
 	slowest time.Duration // between two tries to connect; 0: 5 s
 	opened  func()        // called when a watch from now on has begun; may be nil
+	moved   bool          // the last connection ended since the board is another server's now
 }
 
 // once passes on the events of one connection. more is false when the caller
@@ -69,11 +73,12 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 	timer := time.AfterFunc(silence, func() { quiet.Store(true); cancel() })
 	defer timer.Stop()
 
+	ctx, way := onWay(ctx, w.board.name)
 	request := connect.NewRequest(&boarddv1.WatchBoardRequest{Board: w.board.name, From: w.cursor, Owner: w.owner})
 	w.board.client.credentials.sign(request.Header())
 	stream, err := w.board.client.rpc.WatchBoard(ctx, request)
 	if err != nil {
-		return true, false, w.lost(&quiet, err)
+		return true, false, w.lost(way, &quiet, err)
 	}
 	defer func() { cancel(); _ = stream.Close() }()
 	for stream.Receive() {
@@ -92,16 +97,18 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 		}
 		timer.Reset(silence)
 	}
-	return true, seen, w.lost(&quiet, stream.Err())
+	return true, seen, w.lost(way, &quiet, stream.Err())
 }
 
-// lost is the error of a stream that broke. A server that was silent is left.
-func (w *watch) lost(quiet *atomic.Bool, err error) error {
+// lost is the error of a stream that broke. A server that was silent is left; from one that
+// says whose the board is now, the watch goes on there at once.
+func (w *watch) lost(on *way, quiet *atomic.Bool, err error) error {
+	servers := w.board.client.servers
 	if quiet.Load() {
-		servers := w.board.client.servers
-		servers.leave(servers.at.Load())
+		servers.silent(on)
 		return job.Errorf(job.Unavailable, "no word from the server for %v", silence)
 	}
+	w.moved = servers.ended(on, err)
 	return err
 }
 
