@@ -237,11 +237,18 @@ func (h *Host) serverOf(s *Hosted) (advertise string, here bool) {
 	if h.fleet == nil {
 		return "", true
 	}
-	order := h.fleet.order(s)
-	if len(order) == 0 || order[0].ID == h.id {
+	return h.server(s, h.firstIn(h.fleet.placement(), s))
+}
+
+// server is serverOf a board that first is to serve; nil: this host.
+func (h *Host) server(s *Hosted, first *fleet.Seen) (advertise string, here bool) {
+	switch {
+	case h.fleet == nil:
+		return "", true
+	case first == nil || first.ID == h.id:
 		return h.Settings().Advertise, !h.fleet.strange(s)
 	}
-	return order[0].Advertise, false
+	return first.Advertise, false
 }
 
 // Moved reports whether a call ended because its board is another server's now.

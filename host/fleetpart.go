@@ -23,6 +23,12 @@ type Peers interface {
 	// HasOpen asks a server to open boards, and returns which of them it has open. A warm
 	// one is to stay open there for a while although it is another server's.
 	HasOpen(ctx context.Context, of fleet.Seen, boards []catalog.At, warm bool) ([]bool, error)
+
+	// Stand asks a server how boards stand that it has open, or that rest there.
+	Stand(ctx context.Context, of fleet.Seen, look Look) ([]*Standing, error)
+
+	// Find has a server search boards that are its own.
+	Find(ctx context.Context, of fleet.Seen, f Find) ([]Found, error)
 }
 
 // fleetPart is a host's part in a fleet. A nil one is that of a host that serves alone.

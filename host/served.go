@@ -339,6 +339,8 @@ type Served struct {
 	Driver string
 	Status board.Status
 	Rests  *board.Counts // of a board that is closed, and need not be open; nil: it is open, or is to be
+	Counts *board.Counts // where Session.List was asked for them; nil: they are not known now
+	Went   *Went         // likewise
 
 	Server   string             // that serves it, as it advertises itself; empty: this one, which serves alone
 	Promoted []catalog.Deployed // policies that the board asks besides those of its settings

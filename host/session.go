@@ -12,6 +12,7 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/identity"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
@@ -215,8 +216,18 @@ func (s *Session) Describe(ctx context.Context, name, call string) (Served, erro
 }
 
 func (s *Session) describe(b *Hosted) Served {
+	var place fleet.Placement
+	if s.host.fleet != nil {
+		place = s.host.fleet.placement()
+	}
+	return s.describeAt(b, s.host.firstIn(place, b))
+}
+
+// describeAt is describe of a board that first is to serve; nil: this host, as far as is
+// known.
+func (s *Session) describeAt(b *Hosted, first *fleet.Seen) Served {
 	d := b.describe()
-	if server, here := s.host.serverOf(b); server != "" {
+	if server, here := s.host.server(b, first); server != "" {
 		if d.Server = server; !here && !b.asked() {
 			d.Status.Ready, d.Status.Problem = true, "" // as far as is known here
 		}

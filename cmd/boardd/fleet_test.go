@@ -64,7 +64,7 @@ func startFleetWith(t *testing.T, n int, more string, env ...string) []*testserv
 		config := filepath.Join(t.TempDir(), "boards.hcl")
 		s := testserver.New(t, program, "", "--config", config)
 		s.Env = env
-		if err := os.WriteFile(config, fmt.Appendf(nil, fleetConfig, s.Addr, redis.Addr, boards.String()+more), 0o600); err != nil {
+		if err := os.WriteFile(config, fmt.Appendf(nil, fleetConfig, s.Addr, redis.Addr, boards.String()+strings.ReplaceAll(more, "PUBLIC", publicOf(s))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.Launch()

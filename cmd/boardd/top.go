@@ -31,7 +31,7 @@ func (p *program) topCommand() *cobra.Command {
 		"It draws all boards that the token may see, with what is done on them in a second and who works there, and\n"+
 			"draws them anew every --interval. Where standard output is no terminal, or with --once, it writes one table.\n"+
 			"Keys: s sorts by the next column, r turns the order around, / shows only boards whose names have what is\n"+
-			"typed then, and q ends it. Rates are counted from the events of the first "+fmt.Sprint(topWatched)+" boards.",
+			"typed then, and q ends it. Rates are counted from the events of the first "+fmt.Sprint(topWatched)+" open boards.",
 		"boardd top --once",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
@@ -160,10 +160,10 @@ func (t *top) watch(ctx context.Context, boards []*client.BoardInfo) {
 	if t.watches == nil {
 		t.watches = map[string]*topWatch{}
 	}
-	for _, b := range boards[:min(len(boards), topWatched)] {
+	for _, b := range boards {
 		name := b.GetName()
-		if t.watches[name] != nil || !b.GetReady() {
-			continue
+		if t.watches[name] != nil || !b.GetReady() || b.GetResting() || len(t.watches) >= topWatched {
+			continue // on one that rests nothing happens, and a watch would open it
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		w := &topWatch{stop: cancel}
@@ -188,7 +188,7 @@ func (t *top) end() {
 
 // look asks how the boards stand.
 func (t *top) look(ctx context.Context) ([]topRow, error) {
-	boards, err := t.server.Boards(ctx)
+	boards, err := t.server.BoardsCounted(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -225,16 +225,21 @@ func (t *top) row(ctx context.Context, info *client.BoardInfo) topRow {
 	case info.GetLoss() != "":
 		r.State = "lost changes"
 	}
-	b := t.server.Board(r.Board)
-	counts, err := b.Count(ctx)
-	if err != nil {
-		r.State = "no answer"
-		return r
+	b, counts := t.server.Board(r.Board), info.GetCounts()
+	if counts == nil && !info.GetResting() { // an older server's answer, or one that was too late
+		var err error
+		if counts, err = b.Count(ctx); err != nil {
+			r.State = "no answer"
+			return r
+		}
 	}
 	r.counts = true
 	r.Ready, r.Delayed, r.Claimed, r.Trashed = counts.GetReady(), counts.GetDelayed(), counts.GetClaimed(), counts.GetTrashed()
 	if at := counts.GetOldestReadyAt(); at != nil {
 		r.Oldest = max(0, time.Since(at.AsTime()).Seconds())
+	}
+	if info.GetResting() {
+		return r // nobody works there, and nobody opens it by looking
 	}
 	entities, err := b.Entities(ctx)
 	if err != nil {

@@ -22,6 +22,7 @@ func toBoard(s host.Served) *boarddv1.Board {
 		Paused: s.Status.Paused, Durability: string(s.Status.Durability), Generation: toInt64(s.Status.Generation),
 		Ready: s.Status.Ready, Problem: clean(s.Status.Problem), EffectiveWindow: toDuration(s.Status.Window), Loss: clean(s.Status.Loss),
 		Record: toDuration(c.Record), Eligibility: toRules(c.Eligibility...), Limits: toLimits(s.Limits), HideDetails: c.HideDetails, Server: s.Server,
+		Resting: s.Rests != nil,
 	}
 	if c.Retry.Backoff > 0 && c.Retry.MaxBackoff == 0 {
 		answer.MaxBackoff = toDuration(job.DefaultMaxBackoff)
@@ -56,8 +57,12 @@ func addPromoted(b *boarddv1.Board, d *catalog.Deployed) {
 	}
 }
 
-// ListBoards gives the boards that the caller may see.
-func (s *service) ListBoards(ctx context.Context, _ *connect.Request[boarddv1.ListBoardsRequest]) (*connect.Response[boarddv1.ListBoardsResponse], error) {
+// MaxBoardsPage is how many boards are in one page of ListBoards at most.
+const MaxBoardsPage = 1000
+
+// ListBoards gives the boards that the caller may see, whichever server of the fleet has
+// them.
+func (s *service) ListBoards(ctx context.Context, r *connect.Request[boarddv1.ListBoardsRequest]) (*connect.Response[boarddv1.ListBoardsResponse], error) {
 	session, err := sessionOf(ctx)
 	if err != nil {
 		return nil, err
@@ -68,9 +73,20 @@ func (s *service) ListBoards(ctx context.Context, _ *connect.Request[boarddv1.Li
 	if err := session.Known(); err != nil {
 		return nil, err
 	}
-	response := &boarddv1.ListBoardsResponse{}
-	for _, b := range session.Boards() {
-		response.Boards = append(response.Boards, toBoard(b))
+	if r.Msg.GetPageSize() < 0 {
+		return nil, invalid("pageSize", "want 1 to %d, or 0 for all boards, got %d", MaxBoardsPage, r.Msg.GetPageSize())
+	}
+	list, next := session.List(ctx, host.Listing{
+		After: r.Msg.GetPageToken(), Most: min(int(r.Msg.GetPageSize()), MaxBoardsPage), Counts: r.Msg.GetCounts(),
+	})
+	response := &boarddv1.ListBoardsResponse{NextPageToken: next}
+	for _, b := range list {
+		board := toBoard(b)
+		if b.Counts != nil && r.Msg.GetCounts() {
+			board.Counts = toCounts(b.Counts)
+			board.Corrupt = b.Counts.Corrupt
+		}
+		response.Boards = append(response.Boards, board)
 	}
 	return answer(response)
 }

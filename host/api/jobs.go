@@ -155,14 +155,18 @@ func (s *service) CountJobs(ctx context.Context, r *connect.Request[boarddv1.Cou
 	if err != nil {
 		return nil, err
 	}
-	response := &boarddv1.CountJobsResponse{
+	return answer(toCounts(&c))
+}
+
+func toCounts(c *board.Counts) *boarddv1.CountJobsResponse {
+	counts := &boarddv1.CountJobsResponse{
 		Ready: c.Ready, Delayed: c.Delayed, Unclaimed: c.Ready + c.Delayed, Claimed: c.Claimed,
 		Trashed: c.Trashed, Complete: c.Complete, Corrupt: c.Corrupt, OldestReadyAt: toTime(c.OldestReadyAt),
 	}
 	if h := c.History; h != nil {
-		response.History = &boarddv1.HistoryCounts{Jobs: h.Jobs, Bytes: h.Bytes, MaxJobs: h.MaxJobs, MaxBytes: h.MaxBytes, Full: h.Full}
+		counts.History = &boarddv1.HistoryCounts{Jobs: h.Jobs, Bytes: h.Bytes, MaxJobs: h.MaxJobs, MaxBytes: h.MaxBytes, Full: h.Full}
 	}
-	return answer(response)
+	return counts
 }
 
 // ExplainJob says why a job is not yet claimed.

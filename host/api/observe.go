@@ -213,7 +213,7 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 			connectErr = callError(ctx, err)
 		}
 		answer, code = connectErr, connectErr.Code().String()
-		markMoved(ctx, err, connectErr)
+		o.markMoved(ctx, board, err, connectErr)
 		if r, ok := ctx.Value(requestKey{}).(*request); ok {
 			r.code = code
 			if spec.StreamType != connect.StreamTypeUnary { // whose error comes long after its headers

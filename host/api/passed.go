@@ -50,6 +50,9 @@ func (g *gate) open(w http.ResponseWriter, r *http.Request) (*fleet.Passed, *htt
 		return nil, r, job.Errorf(job.Unauthenticated, "the body of this call is not the one that was sealed")
 	}
 	w.Header().Set(proofHeader, proof)
+	if own := m.Key().SealPublic(proof, g.host.Settings().Fleet.Public); own != "" {
+		w.Header().Set(ownHeader, own)
+	}
 	r = r.WithContext(context.WithValue(r.Context(), passedKey{}, &p))
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if q, ok := r.Context().Value(requestKey{}).(*request); ok {
@@ -93,12 +96,25 @@ func (s *Server) fleetPage(w http.ResponseWriter, r *http.Request) {
 		s.gate.refuseLogin(w, r, err)
 		return
 	}
-	var question hasOpen
+	h := s.gate.host
+	switch r.URL.Path {
+	case standPath:
+		told(s, w, r, func(ctx context.Context, q host.Look) any { return h.Stand(ctx, q) })
+	case findPath:
+		told(s, w, r, func(ctx context.Context, q host.Find) any { return h.Find(ctx, q) })
+	default:
+		told(s, w, r, func(ctx context.Context, q hasOpen) any { return hasOpen{Open: h.HasOpen(ctx, q.Boards, q.Warm)} })
+	}
+}
+
+// told answers one question of another server.
+func told[Question any](s *Server, w http.ResponseWriter, r *http.Request, say func(context.Context, Question) any) {
+	var question Question
 	if err := json.NewDecoder(r.Body).Decode(&question); err != nil {
 		s.gate.refuse(w, r, http.StatusBadRequest, job.Errorf(job.Invalid, "this is nothing that a server asks"))
 		return
 	}
-	answer, _ := json.Marshal(hasOpen{Open: s.gate.host.HasOpen(r.Context(), question.Boards, question.Warm)}) // it has no value that could fail
+	answer, _ := json.Marshal(say(r.Context(), question)) // it has no value that could fail
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer) // a server that has gone needs no answer
 }
@@ -116,10 +132,17 @@ func (o *observer) mine(ctx context.Context, board string) error {
 	return err
 }
 
-// markMoved says of the error of a call that was passed on that the board has moved or
-// moves, so that the other server may ask elsewhere.
-func markMoved(ctx context.Context, cause error, answer *connect.Error) {
-	if passedOn(ctx) != nil && (host.Moved(cause) || errors.Is(cause, errStopping)) {
+// markMoved says of the error of a call whose board has moved, or moves since this server
+// ends, whose the board is now, so that its caller goes on there at once. A server that
+// passed the call on may ask there itself.
+func (o *observer) markMoved(ctx context.Context, board string, cause error, answer *connect.Error) {
+	if !host.Moved(cause) && !errors.Is(cause, errStopping) {
+		return
+	}
+	if passedOn(ctx) != nil {
 		answer.Meta().Set(answerHeader, answerMoved)
+	}
+	if next := o.passing.next(ctx, board); next != nil {
+		next.has(answer.Meta())
 	}
 }

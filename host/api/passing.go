@@ -139,7 +139,7 @@ func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string)
 		o.under.Add(-1)
 		if err == nil {
 			p.passed(ctx, s)
-			answer.Header().Set(serverHeader, s.Advertise)
+			o.answers(answer.Header())
 			return answer, true, nil
 		}
 		if ended := ended(ctx, calling); ended != nil {
@@ -152,7 +152,7 @@ func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string)
 			return nil, true, job.Errorf(job.OutcomeUnknown, "the server that has the board was lost before it answered; perhaps it has done what was asked")
 		case answered:
 			p.passed(ctx, s)
-			return nil, true, foreign(err, s)
+			return nil, true, foreign(err, o)
 		}
 	}
 	return nil, false, nil
@@ -232,7 +232,7 @@ func (o *peer) failed(err error, a *attempt) next {
 
 // foreign is the error that another server answered with, as this one's callers are told
 // of it.
-func foreign(err error, s fleet.Seen) error {
+func foreign(err error, o *peer) error {
 	var from *connect.Error
 	if !errors.As(err, &from) {
 		return err
@@ -244,8 +244,46 @@ func foreign(err error, s fleet.Seen) error {
 	if after := from.Meta().Get("Retry-After"); after != "" {
 		answer.Meta().Set("Retry-After", after)
 	}
-	answer.Meta().Set(serverHeader, s.Advertise)
+	o.answers(answer.Meta())
+	copyMoved(from, answer)
 	return answer
+}
+
+// copyMoved says of an error what another server has said of it: whose the board is now.
+func copyMoved(from, to *connect.Error) {
+	for _, name := range []string{movedHeader, thereHeader} {
+		if text := from.Meta().Get(name); text != "" {
+			to.Meta().Set(name, text)
+		}
+	}
+}
+
+// lost is the error of a stream that has begun and whose server was lost or has the board no
+// more: it says where to go on.
+func (p *passing) lost(ctx context.Context, err error, board string) error {
+	answer := callError(ctx, job.Errorf(job.Unavailable, "the board has moved to another server: ask again from where you are"))
+	var from *connect.Error
+	if errors.As(err, &from) && connect.IsWireError(err) && from.Meta().Get(movedHeader) != "" {
+		copyMoved(from, answer)
+	} else if next := p.next(ctx, board); next != nil {
+		next.has(answer.Meta())
+	}
+	return answer
+}
+
+// next returns the server to which a board of the caller's has moved from here, as far as
+// that is known; nil: it is this server's, or another one's that cannot be reached.
+func (p *passing) next(ctx context.Context, board string) *peer {
+	session, ok := ctx.Value(sessionKey{}).(*host.Session)
+	if p == nil || !ok || board == "" {
+		return nil
+	}
+	for _, s := range p.host.Route(context.WithoutCancel(ctx), catalog.At{Tenant: session.Tenant(), Name: board}) {
+		if o := p.peers.of(s); !o.away.Load() {
+			return o
+		}
+	}
+	return nil
 }
 
 // passer makes a call of one kind to one server.
@@ -303,10 +341,10 @@ func passStream[Req, Resp any](ctx context.Context, p *passing, procedure, board
 		}
 		next := o.failed(err, &a)
 		if next == answered {
-			return true, foreign(err, s)
+			return true, foreign(err, o)
 		}
 		if begun {
-			return true, job.Errorf(job.Unavailable, "the board has moved to another server: ask again from where you are")
+			return true, p.lost(ctx, err, board)
 		}
 		must = must || o.away.Load()
 	}
@@ -325,7 +363,7 @@ func follow[Req, Resp any](ctx context.Context, o *peer, a *attempt, procedure s
 	defer func() { _ = from.Close() }()
 	if from.ResponseHeader().Get(answerHeader) == answerTaken {
 		begun = true
-		to.ResponseHeader().Set(serverHeader, o.seen.Advertise)
+		o.answers(to.ResponseHeader())
 		if err := to.Send(nil); err != nil { // the headers
 			return true, &job.Error{Kind: job.Interrupted, Err: err}
 		}

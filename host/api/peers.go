@@ -26,10 +26,14 @@ import (
 // The headers between servers of a fleet, and the one in which a caller is told who
 // answered.
 const (
-	peerHeader   = "Boardd-Peer"        // of a call that is passed on: see fleet.Passed
-	proofHeader  = "Boardd-Peer-Proof"  // of its answer: that its sender knows the key
-	answerHeader = "Boardd-Peer-Answer" // likewise: one of the following
-	serverHeader = "Boardd-Server"      // of an answer that was passed on: who gave it, as it advertises itself
+	peerHeader   = "Boardd-Peer"         // of a call that is passed on: see fleet.Passed
+	proofHeader  = "Boardd-Peer-Proof"   // of its answer: that its sender knows the key
+	answerHeader = "Boardd-Peer-Answer"  // likewise: one of the following
+	serverHeader = "Boardd-Server"       // of an answer that was passed on: who gave it, as it advertises itself
+	publicHeader = "Boardd-Public"       // beside it: where clients may go straight to that server
+	movedHeader  = "Boardd-Moved"        // of the error of a call that ended since its board is another server's now: whose
+	thereHeader  = "Boardd-Moved-Public" // beside it: where clients may go straight to that server
+	ownHeader    = "Boardd-Peer-Public"  // of an answer between servers: where clients may go straight to its sender, sealed
 
 	answerTaken   = "taken"    // a stream begins
 	answerNotMine = "not-mine" // nothing was done: somebody else is to be asked
@@ -46,8 +50,13 @@ const (
 	handOverMax = 10 * time.Second
 )
 
-// hasOpenPath is where servers ask each other whether boards are open.
-const hasOpenPath = "/boardd.fleet/HasOpen"
+// Where servers ask each other whether boards are open, how they stand, and what a search
+// finds on them.
+const (
+	hasOpenPath = "/boardd.fleet/HasOpen"
+	standPath   = "/boardd.fleet/Stand"
+	findPath    = "/boardd.fleet/Find"
+)
 
 // peers are the other servers of a fleet, with one connection for each thousand calls
 // that go on at once. It is host.Peers.
@@ -67,6 +76,7 @@ type peer struct {
 	seen  fleet.Seen
 	calls map[string]passer // by procedure
 	away  atomic.Bool       // it could not be reached lately
+	where atomic.Value      // a string: where clients may go straight to it, as it said itself; empty: nowhere
 	under atomic.Int64      // calls that are passed on to it now
 }
 
@@ -229,7 +239,30 @@ func (o *peer) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = answer.Body.Close()
 		return nil, &unsent{job.Errorf(job.Unavailable, "what answers at %s does not prove that it has the key of the fleet", o.seen.Advertise)}
 	}
+	if public := m.Key().OpenPublic(proof, answer.Header.Get(ownHeader)); public != o.public() {
+		o.where.Store(public)
+	}
 	return answer, nil
+}
+
+// public is where clients may go straight to the server, or "".
+func (o *peer) public() string {
+	text, _ := o.where.Load().(string)
+	return text
+}
+
+// answers says in the header of an answer that it is this server's, and where clients may go
+// straight to it.
+func (o *peer) answers(header http.Header) { o.tell(header, serverHeader, publicHeader) }
+
+// has says in the header of an error that the board is this server's now, likewise.
+func (o *peer) has(header http.Header) { o.tell(header, movedHeader, thereHeader) }
+
+func (o *peer) tell(header http.Header, as, at string) {
+	header.Set(as, o.seen.Advertise)
+	if public := o.public(); public != "" {
+		header.Set(at, public)
+	}
 }
 
 // hasOpen is what servers ask each other.
@@ -239,8 +272,11 @@ type hasOpen struct {
 	Open   []bool       `json:"open,omitempty"` // of the answer
 }
 
-// maxHasOpen is how many boards are asked for at a time.
-const maxHasOpen = 5000
+// Bounds of what is asked and told.
+const (
+	maxHasOpen = 5000 // boards
+	maxTold    = 64 << 20
+)
 
 // HasOpen asks a server to open boards, and returns which of them it has open.
 func (p *peers) HasOpen(ctx context.Context, of fleet.Seen, boards []catalog.At, warm bool) ([]bool, error) {
@@ -248,23 +284,49 @@ func (p *peers) HasOpen(ctx context.Context, of fleet.Seen, boards []catalog.At,
 	if o.away.Load() && len(boards) > 0 {
 		return nil, job.Errorf(job.Unavailable, "the server %s could not be reached lately", of.Advertise)
 	}
-	question, err := json.Marshal(hasOpen{Boards: boards[:min(len(boards), maxHasOpen)], Warm: warm})
-	if err != nil {
-		return nil, err
+	var told hasOpen
+	err := p.ask(ctx, o, hasOpenPath, hasOpen{Boards: boards[:min(len(boards), maxHasOpen)], Warm: warm}, &told)
+	return told.Open, err
+}
+
+// Stand asks a server how boards stand that it has.
+func (p *peers) Stand(ctx context.Context, of fleet.Seen, look host.Look) (list []*host.Standing, err error) {
+	return list, p.askSoon(ctx, of, standPath, look, &list)
+}
+
+// Find has a server search its boards.
+func (p *peers) Find(ctx context.Context, of fleet.Seen, f host.Find) (found []host.Found, err error) {
+	return found, p.askSoon(ctx, of, findPath, f, &found)
+}
+
+// askSoon is ask for somebody who waits for it: one that could not be reached lately is not
+// asked.
+func (p *peers) askSoon(ctx context.Context, of fleet.Seen, path string, question, answer any) error {
+	o := p.of(of)
+	if m := p.host.Member(); o.away.Load() || m == nil || m.Key().None() {
+		return job.Errorf(job.Unavailable, "the server %s could not be reached lately", of.Advertise)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, of.Advertise+hasOpenPath, bytes.NewReader(question))
+	return p.ask(ctx, o, path, question, answer)
+}
+
+// ask asks a server of the fleet.
+func (p *peers) ask(ctx context.Context, o *peer, path string, question, answer any) error {
+	text, err := json.Marshal(question)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.seen.Advertise+path, bytes.NewReader(text))
+	if err != nil {
+		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := (&http.Client{Transport: o}).Do(r)
+	said, err := (&http.Client{Transport: o}).Do(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	var told hasOpen
-	if err := json.NewDecoder(io.LimitReader(answer.Body, MaxRequest)).Decode(&told); err != nil || answer.StatusCode != http.StatusOK {
-		return nil, job.Errorf(job.Unavailable, "the server %s answers with status %d", of.Advertise, answer.StatusCode)
+	defer func() { _ = said.Body.Close() }()
+	if err := json.NewDecoder(io.LimitReader(said.Body, maxTold)).Decode(answer); err != nil || said.StatusCode != http.StatusOK {
+		return job.Errorf(job.Unavailable, "the server %s answers with status %d", o.seen.Advertise, said.StatusCode)
 	}
-	return told.Open, nil
+	return nil
 }

@@ -50,7 +50,9 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	s.mux.Handle(grpchealth.NewHandler(&checker{host: h}, codecs(), compression(), connect.WithReadMaxBytes(1<<20)))
 
 	if s.peers != nil {
-		s.mux.HandleFunc("POST "+hasOpenPath, s.fleetPage)
+		for _, path := range []string{hasOpenPath, standPath, findPath} {
+			s.mux.HandleFunc("POST "+path, s.fleetPage)
+		}
 	}
 	s.page("/healthz", s.healthz)
 	s.page("/readyz", s.readyz)

@@ -104,8 +104,10 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 		if s.peers, err = newPeers(h, newForwarded(s.registry)); err != nil {
 			return nil, errors.Join(err, s.ports.Close())
 		}
-		if u, err := url.Parse(settings.Advertise); err == nil {
-			s.gate.hostnames = append(s.gate.hostnames, strings.ToLower(u.Hostname()))
+		for _, own := range []string{settings.Advertise, settings.Fleet.Public} {
+			if u, err := url.Parse(own); err == nil && u.Hostname() != "" {
+				s.gate.hostnames = append(s.gate.hostnames, strings.ToLower(u.Hostname()))
+			}
 		}
 	}
 	s.routes(h, c.Pages)

@@ -67,6 +67,7 @@ type Passed struct {
 const (
 	callSeal   = "boardd peer call 1\n"
 	answerSeal = "boardd peer answer 1\n"
+	publicSeal = "boardd peer public 1\n"
 )
 
 // Seal returns the header that carries p, and what the answer has to prove.
@@ -100,6 +101,32 @@ func (k Key) Open(header string) (p Passed, proof string, err error) {
 		}
 	}
 	return Passed{}, "", job.Errorf(job.Unauthenticated, "this call claims to come from a server of the fleet, and is not sealed with its key")
+}
+
+// SealPublic returns the header in which a server says, with the answer of a proof, where
+// clients may go straight to it.
+func (k Key) SealPublic(proof, public string) string {
+	if k.None() || public == "" {
+		return ""
+	}
+	return public + " " + base64.RawURLEncoding.EncodeToString(mac(k.secrets[0], publicSeal, []byte(proof+"\n"+public)))
+}
+
+// OpenPublic returns where clients may go straight to the server that answered with a proof
+// and a header, or "" if no secret of the key has sealed that. Clients will send their tokens
+// there, so what stands in the catalog is not enough to say it.
+func (k Key) OpenPublic(proof, header string) string {
+	public, given, _ := strings.Cut(header, " ")
+	seal, err := base64.RawURLEncoding.DecodeString(given)
+	if err != nil || public == "" {
+		return ""
+	}
+	for _, secret := range k.secrets {
+		if hmac.Equal(seal, mac(secret, publicSeal, []byte(proof+"\n"+public))) {
+			return public
+		}
+	}
+	return ""
 }
 
 func mac(secret []byte, kind string, text []byte) []byte {

@@ -103,3 +103,35 @@ func TestWindow(t *testing.T) {
 		t.Error("who may send no more does, or what was seen was forgotten")
 	}
 }
+
+// TestSealPublic has a server believe where clients may go only from who has the key, and
+// only for the answer with which it was said.
+func TestSealPublic(t *testing.T) {
+	t.Parallel()
+	one, two := string(fleet.NewKey()), string(fleet.NewKey())
+	const public = "https://one.example.org:7422"
+	header := key(t, one).SealPublic("proof", public)
+	for _, text := range []string{one, two + "\n" + one} {
+		if got := key(t, text).OpenPublic("proof", header); got != public {
+			t.Errorf("opened as %q", got)
+		}
+	}
+	_, seal, _ := strings.Cut(header, " ")
+	for _, c := range []struct{ key, proof, header string }{
+		{two, "proof", header},
+		{one, "another", header},
+		{one, "proof", "https://evil.example.org:7422 " + seal},
+		{one, "proof", public},
+		{one, "proof", public + " "},
+		{one, "proof", public + " ?"},
+		{one, "proof", " " + seal},
+		{one, "proof", ""},
+	} {
+		if got := key(t, c.key).OpenPublic(c.proof, c.header); got != "" {
+			t.Errorf("%+v is opened as %q", c, got)
+		}
+	}
+	if got := key(t, one).SealPublic("proof", ""); got != "" {
+		t.Errorf("no address is sealed as %q", got)
+	}
+}

@@ -56,7 +56,7 @@ type boardView struct {
 	Board   string
 	Served  host.Served
 	Counts  board.Counts
-	Graphs  graphs
+	Graphs  host.Went // in the last hour, a point a minute
 	Tabs    []tab
 	Asked   asked
 	Jobs    []*job.Job
@@ -121,7 +121,7 @@ func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked
 		u.fail(w, r, v, err)
 		return
 	}
-	view.Graphs = graphsOf(r.Context(), b)
+	view.Graphs = *host.WentOf(r.Context(), b)
 	cursor, err := present(r.Context(), b) // before anything is read that is shown
 	if err != nil {
 		u.fail(w, r, v, err)

@@ -216,23 +216,3 @@ func (c *chartView) words(of string) string {
 	}
 	return text.String()
 }
-
-// graphs are the three lines that a board is shown with among others: the last hour, a point
-// a minute.
-type graphs struct {
-	Waiting, Consumed, Failed []int64
-}
-
-// graphsOf returns what this server knows of how a board went, without asking its store.
-func graphsOf(ctx context.Context, b *board.Board) (g graphs) {
-	ring, err := b.Samples(ctx, false)
-	if err != nil {
-		return g
-	}
-	w := ring.Window(chart.Spans()[0], time.Now())
-	g.Waiting, g.Consumed, g.Failed = w.Values(chart.Waiting), w.Values(chart.Consumed), w.Values(chart.Failed)
-	for i, delayed := range w.Values(chart.Delayed) {
-		g.Waiting[i] += max(delayed, 0)
-	}
-	return g
-}

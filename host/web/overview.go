@@ -1,17 +1,15 @@
 package web
 
 import (
-	"context"
 	"net/http"
-	"time"
+	"net/url"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/board"
 )
 
-// countWithin is how long the overview waits for the counts of all its boards
-// together; a board that is not counted by then shows none.
-const countWithin = 2 * time.Second
+// overviewBoards is how many boards are on one page of the overview.
+const overviewBoards = 200
 
 // overviewPoll is how often the overview looks again, in seconds: it shows many
 // boards, so it watches none.
@@ -22,7 +20,7 @@ type boardCard struct {
 	Name     string
 	Status   board.Status
 	Counts   *board.Counts // nil: not known now
-	Graphs   graphs
+	Graphs   host.Went
 	Driver   string
 	Observed bool
 }
@@ -30,35 +28,35 @@ type boardCard struct {
 type overviewView struct {
 	page
 	Boards []boardCard
+	First  bool   // of the pages
+	Next   string // a link to the next one; "": this is the last one
 }
 
+// overview shows the boards of all servers of the fleet. It opens none.
 func (u *UI) overview(w http.ResponseWriter, r *http.Request, v *visit) {
 	view := overviewView{page: u.page(r, v, "Boards")}
 	if err := v.session.Check("ListBoards"); err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), countWithin)
-	defer cancel()
-	for _, served := range v.session.Boards() {
-		view.Boards = append(view.Boards, u.card(ctx, v, &served))
+	after := r.URL.Query().Get("after")
+	list, next := v.session.List(r.Context(), host.Listing{After: after, Most: overviewBoards, Counts: true, Went: true})
+	for i := range list {
+		view.Boards = append(view.Boards, cardOf(&list[i]))
+	}
+	if view.First = after == ""; next != "" {
+		view.Next = "/?after=" + url.QueryEscape(next)
 	}
 	view.Poll = overviewPoll
 	u.show(w, r, http.StatusOK, "overview", view)
 }
 
-func (u *UI) card(ctx context.Context, v *visit, served *host.Served) boardCard {
+func cardOf(served *host.Served) boardCard {
 	c := boardCard{
-		Name: served.Config.Name, Status: served.Status, Driver: served.Driver, Observed: served.Config.Observe,
+		Name: served.Config.Name, Status: served.Status, Driver: served.Driver, Observed: served.Config.Observe, Counts: served.Counts,
 	}
-	if c.Counts = served.Rests; c.Counts != nil || !served.Status.Ready || ctx.Err() != nil {
-		return c // one that rests is not opened for those who only look at all of them
-	}
-	if b, err := v.session.Board(ctx, c.Name, "CountJobs"); err == nil {
-		c.Graphs = graphsOf(ctx, b)
-		if counts, err := b.Count(ctx); err == nil {
-			c.Counts = &counts
-		}
+	if served.Went != nil {
+		c.Graphs = *served.Went
 	}
 	return c
 }

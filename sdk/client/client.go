@@ -168,9 +168,23 @@ func (c *Client) Close() {
 func (c *Client) Board(name string) *Board { return &Board{client: c, name: name} }
 
 // Boards lists the boards that the token may see.
-func (c *Client) Boards(ctx context.Context) ([]*BoardInfo, error) {
-	answer, err := call(ctx, c, "list boards", 0, c.rpc.ListBoards, &boarddv1.ListBoardsRequest{})
-	return answer.GetBoards(), err
+func (c *Client) Boards(ctx context.Context) ([]*BoardInfo, error) { return c.boards(ctx, false) }
+
+// BoardsCounted is Boards with the counts of each board, as far as they are known now. No
+// board is opened for that.
+func (c *Client) BoardsCounted(ctx context.Context) ([]*BoardInfo, error) { return c.boards(ctx, true) }
+
+func (c *Client) boards(ctx context.Context, counts bool) (all []*BoardInfo, err error) {
+	for token := ""; ; {
+		answer, err := call(ctx, c, "list boards", 0, c.rpc.ListBoards, &boarddv1.ListBoardsRequest{PageSize: 1000, PageToken: token, Counts: counts})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answer.GetBoards()...)
+		if token = answer.GetNextPageToken(); token == "" {
+			return all, nil
+		}
+	}
 }
 
 // WhoAmI says whom the token speaks for and what it may do.

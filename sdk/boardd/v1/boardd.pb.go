@@ -8665,7 +8665,9 @@ type Board struct {
 	Ordering          *PolicyRule            `protobuf:"bytes,33,opt,name=ordering,proto3" json:"ordering,omitempty"`       // what says which job is first; absent: the board's own order
 	Limits            map[string]int64       `protobuf:"bytes,34,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	HideDetails       bool                   `protobuf:"varint,35,opt,name=hide_details,json=hideDetails,proto3" json:"hide_details,omitempty"`
-	Server            string                 `protobuf:"bytes,50,opt,name=server,proto3" json:"server,omitempty"` // of a fleet, that serves the board now, as it advertises itself; empty: this one, which serves alone
+	Server            string                 `protobuf:"bytes,50,opt,name=server,proto3" json:"server,omitempty"`    // of a fleet, that serves the board now, as it advertises itself; empty: this one, which serves alone
+	Resting           bool                   `protobuf:"varint,51,opt,name=resting,proto3" json:"resting,omitempty"` // it is closed, since nothing is to be done on it; a call opens it
+	Counts            *CountJobsResponse     `protobuf:"bytes,52,opt,name=counts,proto3" json:"counts,omitempty"`    // of ListBoards, where they were asked for; absent: not known now
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -8896,8 +8898,27 @@ func (x *Board) GetServer() string {
 	return ""
 }
 
+func (x *Board) GetResting() bool {
+	if x != nil {
+		return x.Resting
+	}
+	return false
+}
+
+func (x *Board) GetCounts() *CountJobsResponse {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+// ListBoardsRequest asks for the boards in the order of their names. A board that is made or
+// deleted between two pages changes nothing of where the others are.
 type ListBoardsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	PageSize      int32                  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"` // 0: all boards; at most 1000
+	PageToken     string                 `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	Counts        bool                   `protobuf:"varint,3,opt,name=counts,proto3" json:"counts,omitempty"` // also how many jobs each board has; none is opened for that
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8932,9 +8953,31 @@ func (*ListBoardsRequest) Descriptor() ([]byte, []int) {
 	return file_boardd_v1_boardd_proto_rawDescGZIP(), []int{127}
 }
 
+func (x *ListBoardsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListBoardsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListBoardsRequest) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
+}
+
 type ListBoardsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Boards        []*Board               `protobuf:"bytes,1,rep,name=boards,proto3" json:"boards,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8974,6 +9017,13 @@ func (x *ListBoardsResponse) GetBoards() []*Board {
 		return x.Boards
 	}
 	return nil
+}
+
+func (x *ListBoardsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 type GetBoardRequest struct {
@@ -10253,7 +10303,7 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\x06params\x18\x02 \x01(\fB\x04\xa0\xae#\x01R\x06params\x12\x19\n" +
 	"\bon_error\x18\x03 \x01(\tR\aonError\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1a\n" +
-	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\x89\t\n" +
+	"\bpromoted\x18\x05 \x01(\bR\bpromoted\"\xd9\t\n" +
 	"\x05Board\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\abackend\x18\x02 \x01(\tR\abackend\x12\x16\n" +
@@ -10288,13 +10338,20 @@ const file_boardd_v1_boardd_proto_rawDesc = "" +
 	"\bordering\x18! \x01(\v2\x15.boardd.v1.PolicyRuleR\bordering\x124\n" +
 	"\x06limits\x18\" \x03(\v2\x1c.boardd.v1.Board.LimitsEntryR\x06limits\x12!\n" +
 	"\fhide_details\x18# \x01(\bR\vhideDetails\x12\x16\n" +
-	"\x06server\x182 \x01(\tR\x06server\x1a9\n" +
+	"\x06server\x182 \x01(\tR\x06server\x12\x18\n" +
+	"\aresting\x183 \x01(\bR\aresting\x124\n" +
+	"\x06counts\x184 \x01(\v2\x1c.boardd.v1.CountJobsResponseR\x06counts\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x13\n" +
-	"\x11ListBoardsRequest\">\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"g\n" +
+	"\x11ListBoardsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06counts\x18\x03 \x01(\bR\x06counts\"f\n" +
 	"\x12ListBoardsResponse\x12(\n" +
-	"\x06boards\x18\x01 \x03(\v2\x10.boardd.v1.BoardR\x06boards\"'\n" +
+	"\x06boards\x18\x01 \x03(\v2\x10.boardd.v1.BoardR\x06boards\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"'\n" +
 	"\x0fGetBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\":\n" +
 	"\x10GetBoardResponse\x12&\n" +
@@ -10741,118 +10798,119 @@ var file_boardd_v1_boardd_proto_depIdxs = []int32{
 	136, // 169: boardd.v1.Board.eligibility:type_name -> boardd.v1.PolicyRule
 	136, // 170: boardd.v1.Board.ordering:type_name -> boardd.v1.PolicyRule
 	155, // 171: boardd.v1.Board.limits:type_name -> boardd.v1.Board.LimitsEntry
-	137, // 172: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
-	137, // 173: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
-	137, // 174: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
-	137, // 175: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
-	137, // 176: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
-	156, // 177: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
-	157, // 178: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
-	160, // 179: boardd.v1.json:extendee -> google.protobuf.FieldOptions
-	160, // 180: boardd.v1.only:extendee -> google.protobuf.FieldOptions
-	160, // 181: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
-	160, // 182: boardd.v1.most:extendee -> google.protobuf.FieldOptions
-	35,  // 183: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
-	37,  // 184: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
-	39,  // 185: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
-	42,  // 186: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
-	45,  // 187: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
-	53,  // 188: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
-	48,  // 189: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
-	58,  // 190: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
-	60,  // 191: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
-	62,  // 192: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
-	64,  // 193: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
-	66,  // 194: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
-	68,  // 195: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
-	70,  // 196: boardd.v1.BoardService.PostAsItWas:input_type -> boardd.v1.PostAsItWasRequest
-	73,  // 197: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
-	74,  // 198: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
-	76,  // 199: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
-	78,  // 200: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
-	80,  // 201: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
-	82,  // 202: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
-	86,  // 203: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
-	88,  // 204: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
-	89,  // 205: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
-	91,  // 206: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
-	94,  // 207: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
-	97,  // 208: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
-	100, // 209: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
-	102, // 210: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
-	106, // 211: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
-	108, // 212: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
-	110, // 213: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
-	112, // 214: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
-	114, // 215: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
-	116, // 216: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
-	118, // 217: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
-	121, // 218: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
-	123, // 219: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
-	125, // 220: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
-	127, // 221: boardd.v1.BoardService.ListBatches:input_type -> boardd.v1.ListBatchesRequest
-	130, // 222: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
-	132, // 223: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
-	134, // 224: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
-	138, // 225: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
-	140, // 226: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
-	144, // 227: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
-	146, // 228: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
-	142, // 229: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
-	148, // 230: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
-	36,  // 231: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
-	38,  // 232: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
-	40,  // 233: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
-	43,  // 234: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
-	47,  // 235: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
-	57,  // 236: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
-	50,  // 237: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
-	59,  // 238: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
-	61,  // 239: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
-	63,  // 240: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
-	65,  // 241: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
-	67,  // 242: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
-	69,  // 243: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
-	71,  // 244: boardd.v1.BoardService.PostAsItWas:output_type -> boardd.v1.PostAsItWasResponse
-	72,  // 245: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
-	75,  // 246: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
-	77,  // 247: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
-	79,  // 248: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
-	81,  // 249: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
-	83,  // 250: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
-	87,  // 251: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
-	84,  // 252: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
-	90,  // 253: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
-	93,  // 254: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
-	96,  // 255: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
-	98,  // 256: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
-	101, // 257: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
-	103, // 258: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
-	107, // 259: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
-	109, // 260: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
-	111, // 261: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
-	113, // 262: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
-	115, // 263: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
-	117, // 264: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
-	119, // 265: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
-	122, // 266: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
-	124, // 267: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
-	126, // 268: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
-	128, // 269: boardd.v1.BoardService.ListBatches:output_type -> boardd.v1.ListBatchesResponse
-	131, // 270: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
-	133, // 271: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
-	135, // 272: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
-	139, // 273: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
-	141, // 274: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
-	145, // 275: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
-	147, // 276: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
-	143, // 277: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
-	149, // 278: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
-	231, // [231:279] is the sub-list for method output_type
-	183, // [183:231] is the sub-list for method input_type
-	183, // [183:183] is the sub-list for extension type_name
-	179, // [179:183] is the sub-list for extension extendee
-	0,   // [0:179] is the sub-list for field type_name
+	43,  // 172: boardd.v1.Board.counts:type_name -> boardd.v1.CountJobsResponse
+	137, // 173: boardd.v1.ListBoardsResponse.boards:type_name -> boardd.v1.Board
+	137, // 174: boardd.v1.GetBoardResponse.board:type_name -> boardd.v1.Board
+	137, // 175: boardd.v1.AcknowledgeLossResponse.board:type_name -> boardd.v1.Board
+	137, // 176: boardd.v1.PauseBoardResponse.board:type_name -> boardd.v1.Board
+	137, // 177: boardd.v1.ResumeBoardResponse.board:type_name -> boardd.v1.Board
+	156, // 178: boardd.v1.WhoAmIResponse.limits:type_name -> boardd.v1.WhoAmIResponse.LimitsEntry
+	157, // 179: boardd.v1.WhoAmIResponse.use:type_name -> boardd.v1.WhoAmIResponse.UseEntry
+	160, // 180: boardd.v1.json:extendee -> google.protobuf.FieldOptions
+	160, // 181: boardd.v1.only:extendee -> google.protobuf.FieldOptions
+	160, // 182: boardd.v1.asked:extendee -> google.protobuf.FieldOptions
+	160, // 183: boardd.v1.most:extendee -> google.protobuf.FieldOptions
+	35,  // 184: boardd.v1.BoardService.PostJobs:input_type -> boardd.v1.PostJobsRequest
+	37,  // 185: boardd.v1.BoardService.GetJobs:input_type -> boardd.v1.GetJobsRequest
+	39,  // 186: boardd.v1.BoardService.ListJobs:input_type -> boardd.v1.ListJobsRequest
+	42,  // 187: boardd.v1.BoardService.CountJobs:input_type -> boardd.v1.CountJobsRequest
+	45,  // 188: boardd.v1.BoardService.ClaimJobs:input_type -> boardd.v1.ClaimJobsRequest
+	53,  // 189: boardd.v1.BoardService.Work:input_type -> boardd.v1.WorkRequest
+	48,  // 190: boardd.v1.BoardService.ExtendClaims:input_type -> boardd.v1.ExtendClaimsRequest
+	58,  // 191: boardd.v1.BoardService.ConsumeJobs:input_type -> boardd.v1.ConsumeJobsRequest
+	60,  // 192: boardd.v1.BoardService.AbandonJobs:input_type -> boardd.v1.AbandonJobsRequest
+	62,  // 193: boardd.v1.BoardService.TrashJobs:input_type -> boardd.v1.TrashJobsRequest
+	64,  // 194: boardd.v1.BoardService.RestoreJobs:input_type -> boardd.v1.RestoreJobsRequest
+	66,  // 195: boardd.v1.BoardService.PurgeJobs:input_type -> boardd.v1.PurgeJobsRequest
+	68,  // 196: boardd.v1.BoardService.ReleaseJobs:input_type -> boardd.v1.ReleaseJobsRequest
+	70,  // 197: boardd.v1.BoardService.PostAsItWas:input_type -> boardd.v1.PostAsItWasRequest
+	73,  // 198: boardd.v1.BoardService.WatchBoard:input_type -> boardd.v1.WatchBoardRequest
+	74,  // 199: boardd.v1.BoardService.ListEvents:input_type -> boardd.v1.ListEventsRequest
+	76,  // 200: boardd.v1.BoardService.ExplainJob:input_type -> boardd.v1.ExplainJobRequest
+	78,  // 201: boardd.v1.BoardService.StartOperation:input_type -> boardd.v1.StartOperationRequest
+	80,  // 202: boardd.v1.BoardService.FinishOperation:input_type -> boardd.v1.FinishOperationRequest
+	82,  // 203: boardd.v1.BoardService.MarkOperations:input_type -> boardd.v1.MarkOperationsRequest
+	86,  // 204: boardd.v1.BoardService.AppendLog:input_type -> boardd.v1.AppendLogRequest
+	88,  // 205: boardd.v1.BoardService.GetLog:input_type -> boardd.v1.GetLogRequest
+	89,  // 206: boardd.v1.BoardService.ReadLog:input_type -> boardd.v1.ReadLogRequest
+	91,  // 207: boardd.v1.BoardService.CancelJobs:input_type -> boardd.v1.CancelJobsRequest
+	94,  // 208: boardd.v1.BoardService.ChangePriority:input_type -> boardd.v1.ChangePriorityRequest
+	97,  // 209: boardd.v1.BoardService.ArchiveJobs:input_type -> boardd.v1.ArchiveJobsRequest
+	100, // 210: boardd.v1.BoardService.PutBook:input_type -> boardd.v1.PutBookRequest
+	102, // 211: boardd.v1.BoardService.GetBook:input_type -> boardd.v1.GetBookRequest
+	106, // 212: boardd.v1.BoardService.PutSchedule:input_type -> boardd.v1.PutScheduleRequest
+	108, // 213: boardd.v1.BoardService.ListSchedules:input_type -> boardd.v1.ListSchedulesRequest
+	110, // 214: boardd.v1.BoardService.GetSchedule:input_type -> boardd.v1.GetScheduleRequest
+	112, // 215: boardd.v1.BoardService.DeleteSchedule:input_type -> boardd.v1.DeleteScheduleRequest
+	114, // 216: boardd.v1.BoardService.PauseSchedule:input_type -> boardd.v1.PauseScheduleRequest
+	116, // 217: boardd.v1.BoardService.ResumeSchedule:input_type -> boardd.v1.ResumeScheduleRequest
+	118, // 218: boardd.v1.BoardService.TriggerSchedule:input_type -> boardd.v1.TriggerScheduleRequest
+	121, // 219: boardd.v1.BoardService.PutBatch:input_type -> boardd.v1.PutBatchRequest
+	123, // 220: boardd.v1.BoardService.GetBatch:input_type -> boardd.v1.GetBatchRequest
+	125, // 221: boardd.v1.BoardService.CloseBatch:input_type -> boardd.v1.CloseBatchRequest
+	127, // 222: boardd.v1.BoardService.ListBatches:input_type -> boardd.v1.ListBatchesRequest
+	130, // 223: boardd.v1.BoardService.RegisterEntity:input_type -> boardd.v1.RegisterEntityRequest
+	132, // 224: boardd.v1.BoardService.RemoveEntity:input_type -> boardd.v1.RemoveEntityRequest
+	134, // 225: boardd.v1.BoardService.ListEntities:input_type -> boardd.v1.ListEntitiesRequest
+	138, // 226: boardd.v1.BoardService.ListBoards:input_type -> boardd.v1.ListBoardsRequest
+	140, // 227: boardd.v1.BoardService.GetBoard:input_type -> boardd.v1.GetBoardRequest
+	144, // 228: boardd.v1.BoardService.PauseBoard:input_type -> boardd.v1.PauseBoardRequest
+	146, // 229: boardd.v1.BoardService.ResumeBoard:input_type -> boardd.v1.ResumeBoardRequest
+	142, // 230: boardd.v1.BoardService.AcknowledgeLoss:input_type -> boardd.v1.AcknowledgeLossRequest
+	148, // 231: boardd.v1.BoardService.WhoAmI:input_type -> boardd.v1.WhoAmIRequest
+	36,  // 232: boardd.v1.BoardService.PostJobs:output_type -> boardd.v1.PostJobsResponse
+	38,  // 233: boardd.v1.BoardService.GetJobs:output_type -> boardd.v1.GetJobsResponse
+	40,  // 234: boardd.v1.BoardService.ListJobs:output_type -> boardd.v1.ListJobsResponse
+	43,  // 235: boardd.v1.BoardService.CountJobs:output_type -> boardd.v1.CountJobsResponse
+	47,  // 236: boardd.v1.BoardService.ClaimJobs:output_type -> boardd.v1.ClaimJobsResponse
+	57,  // 237: boardd.v1.BoardService.Work:output_type -> boardd.v1.WorkResponse
+	50,  // 238: boardd.v1.BoardService.ExtendClaims:output_type -> boardd.v1.ExtendClaimsResponse
+	59,  // 239: boardd.v1.BoardService.ConsumeJobs:output_type -> boardd.v1.ConsumeJobsResponse
+	61,  // 240: boardd.v1.BoardService.AbandonJobs:output_type -> boardd.v1.AbandonJobsResponse
+	63,  // 241: boardd.v1.BoardService.TrashJobs:output_type -> boardd.v1.TrashJobsResponse
+	65,  // 242: boardd.v1.BoardService.RestoreJobs:output_type -> boardd.v1.RestoreJobsResponse
+	67,  // 243: boardd.v1.BoardService.PurgeJobs:output_type -> boardd.v1.PurgeJobsResponse
+	69,  // 244: boardd.v1.BoardService.ReleaseJobs:output_type -> boardd.v1.ReleaseJobsResponse
+	71,  // 245: boardd.v1.BoardService.PostAsItWas:output_type -> boardd.v1.PostAsItWasResponse
+	72,  // 246: boardd.v1.BoardService.WatchBoard:output_type -> boardd.v1.Event
+	75,  // 247: boardd.v1.BoardService.ListEvents:output_type -> boardd.v1.ListEventsResponse
+	77,  // 248: boardd.v1.BoardService.ExplainJob:output_type -> boardd.v1.ExplainJobResponse
+	79,  // 249: boardd.v1.BoardService.StartOperation:output_type -> boardd.v1.StartOperationResponse
+	81,  // 250: boardd.v1.BoardService.FinishOperation:output_type -> boardd.v1.FinishOperationResponse
+	83,  // 251: boardd.v1.BoardService.MarkOperations:output_type -> boardd.v1.MarkOperationsResponse
+	87,  // 252: boardd.v1.BoardService.AppendLog:output_type -> boardd.v1.AppendLogResponse
+	84,  // 253: boardd.v1.BoardService.GetLog:output_type -> boardd.v1.LogEntry
+	90,  // 254: boardd.v1.BoardService.ReadLog:output_type -> boardd.v1.ReadLogResponse
+	93,  // 255: boardd.v1.BoardService.CancelJobs:output_type -> boardd.v1.CancelJobsResponse
+	96,  // 256: boardd.v1.BoardService.ChangePriority:output_type -> boardd.v1.ChangePriorityResponse
+	98,  // 257: boardd.v1.BoardService.ArchiveJobs:output_type -> boardd.v1.ArchiveJobsResponse
+	101, // 258: boardd.v1.BoardService.PutBook:output_type -> boardd.v1.PutBookResponse
+	103, // 259: boardd.v1.BoardService.GetBook:output_type -> boardd.v1.GetBookResponse
+	107, // 260: boardd.v1.BoardService.PutSchedule:output_type -> boardd.v1.PutScheduleResponse
+	109, // 261: boardd.v1.BoardService.ListSchedules:output_type -> boardd.v1.ListSchedulesResponse
+	111, // 262: boardd.v1.BoardService.GetSchedule:output_type -> boardd.v1.GetScheduleResponse
+	113, // 263: boardd.v1.BoardService.DeleteSchedule:output_type -> boardd.v1.DeleteScheduleResponse
+	115, // 264: boardd.v1.BoardService.PauseSchedule:output_type -> boardd.v1.PauseScheduleResponse
+	117, // 265: boardd.v1.BoardService.ResumeSchedule:output_type -> boardd.v1.ResumeScheduleResponse
+	119, // 266: boardd.v1.BoardService.TriggerSchedule:output_type -> boardd.v1.TriggerScheduleResponse
+	122, // 267: boardd.v1.BoardService.PutBatch:output_type -> boardd.v1.PutBatchResponse
+	124, // 268: boardd.v1.BoardService.GetBatch:output_type -> boardd.v1.GetBatchResponse
+	126, // 269: boardd.v1.BoardService.CloseBatch:output_type -> boardd.v1.CloseBatchResponse
+	128, // 270: boardd.v1.BoardService.ListBatches:output_type -> boardd.v1.ListBatchesResponse
+	131, // 271: boardd.v1.BoardService.RegisterEntity:output_type -> boardd.v1.RegisterEntityResponse
+	133, // 272: boardd.v1.BoardService.RemoveEntity:output_type -> boardd.v1.RemoveEntityResponse
+	135, // 273: boardd.v1.BoardService.ListEntities:output_type -> boardd.v1.ListEntitiesResponse
+	139, // 274: boardd.v1.BoardService.ListBoards:output_type -> boardd.v1.ListBoardsResponse
+	141, // 275: boardd.v1.BoardService.GetBoard:output_type -> boardd.v1.GetBoardResponse
+	145, // 276: boardd.v1.BoardService.PauseBoard:output_type -> boardd.v1.PauseBoardResponse
+	147, // 277: boardd.v1.BoardService.ResumeBoard:output_type -> boardd.v1.ResumeBoardResponse
+	143, // 278: boardd.v1.BoardService.AcknowledgeLoss:output_type -> boardd.v1.AcknowledgeLossResponse
+	149, // 279: boardd.v1.BoardService.WhoAmI:output_type -> boardd.v1.WhoAmIResponse
+	232, // [232:280] is the sub-list for method output_type
+	184, // [184:232] is the sub-list for method input_type
+	184, // [184:184] is the sub-list for extension type_name
+	180, // [180:184] is the sub-list for extension extendee
+	0,   // [0:180] is the sub-list for field type_name
 }
 
 func init() { file_boardd_v1_boardd_proto_init() }
