@@ -137,7 +137,7 @@ func (s *Session) search(ctx context.Context, f Find) []Hits {
 		if b == nil || ctx.Err() != nil {
 			continue
 		}
-		if r := b.resting.Load(); r != nil && b.board.Load() == nil && r.Trashed+r.Complete == 0 {
+		if r := b.resting.Load(); r != nil && b.board.Load() == nil && r.Ready+r.Delayed+r.Trashed+r.Complete == 0 {
 			list[i].Err = nil // there is nothing to be found
 			continue
 		}
