@@ -682,7 +682,8 @@ func kind(f protoreflect.FieldDescriptor, comments map[string]string) string {
 		case "Duration":
 			name = "duration"
 		default:
-			name = fmt.Sprintf("[%s](#%s)", f.Message().Name(), strings.ToLower(string(f.Message().Name())))
+			// An answer is shown at its call.
+			name = fmt.Sprintf("[%s](#%s)", f.Message().Name(), strings.ToLower(strings.TrimSuffix(string(f.Message().Name()), "Response")))
 		}
 	default:
 		name = "?" + f.Kind().String()
