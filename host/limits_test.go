@@ -196,6 +196,35 @@ func TestStoreThatDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestExplainedLimit: why a job is not to be had is said where a limit of claims keeps it, by
+// stores that count and by hosts.
+func TestExplainedLimit(t *testing.T) {
+	t.Parallel()
+	for name, uncounted := range map[string]bool{"the store counts": false, "the host counts": true} {
+		for whose, limits := range map[string][2]config.Limits{"board": {{}, {Claims: 2}}, "tenant": {{Claims: 2}, {Claims: 5}}} {
+			t.Run(name+", "+whose, func(t *testing.T) {
+				t.Parallel()
+				_, s := open(t, host.Config{Config: limited(limits[0], limits[1]), Drivers: oneStore(t, uncounted)})
+				b := ready(t, s, "a")
+				posted, err := b.Post(within(t), []job.Posting{{Name: "first"}, {Name: "second"}, {Name: "third"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := posted[2].Job.ID
+				if x, err := b.Explain(within(t), last, "", nil); err != nil || x.Verdict != "CLAIMABLE" {
+					t.Errorf("before any claim: %+v, %v", x, err)
+				}
+				if got, err := b.Claim(within(t), hostboard.ClaimRequest{Owner: "w", Max: 2}); err != nil || len(got.Claims) != 2 {
+					t.Fatalf("claimed %+v, %v; want two", got, err)
+				}
+				if x, err := b.Explain(within(t), last, "", nil); err != nil || x.Verdict != "QUOTA_EXCEEDED" || !strings.Contains(x.Reason, whose) {
+					t.Errorf("where as many are claimed as the %s may: %+v, %v", whose, x, err)
+				}
+			})
+		}
+	}
+}
+
 // TestJobsFromBeforeTheLimit count as well.
 func TestJobsFromBeforeTheLimit(t *testing.T) {
 	t.Parallel()

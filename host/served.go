@@ -278,6 +278,7 @@ func (s *Hosted) spec() board.Spec {
 		Lease: c.Lease, MaxLease: c.MaxLease, AllowNoExpiry: c.AllowNoExpiry, Window: c.IdempotencyWindow, History: c.History,
 		Retry:  board.Retry{MaxAttempts: c.Retry.MaxAttempts, Backoff: c.Retry.Backoff, MaxBackoff: c.Retry.MaxBackoff},
 		Logger: s.logger(),
+		Full:   s.quota.Full,
 	}
 }
 

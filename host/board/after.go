@@ -140,7 +140,11 @@ func (b *Board) judgeWaiting(ctx context.Context, opened *driver.BoardStatus, id
 	}
 	shared, unsure, now := opened.Capabilities.Shared, make(map[job.ID]bool), time.Now()
 	for i := range records {
-		if done := shared && endedAs(&records[i], true) == job.OpSuccess; !b.waiting.isGone(needed[i], !done, now) && done {
+		done := shared && endedAs(&records[i], true) == job.OpSuccess
+		if done && opened.Capabilities.Alone && records[i].State == job.Complete {
+			done = false // that was boardd, and is for good
+		}
+		if !b.waiting.isGone(needed[i], !done, now) && done {
 			unsure[needed[i]] = true
 		}
 	}

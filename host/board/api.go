@@ -20,6 +20,7 @@
 package board
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -52,6 +53,10 @@ type Spec struct {
 	Recorder Recorder // nil: nothing is recorded
 
 	Slept Slept // when it was last closed, and how it stood until now
+
+	// Full is an error of the kind job.QuotaExceeded while a limit lets nobody claim a job, for
+	// Explain; nil: there are no limits.
+	Full func(context.Context) error
 
 	Logger *slog.Logger
 }

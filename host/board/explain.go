@@ -47,6 +47,11 @@ func (b *Board) Explain(ctx context.Context, id job.ID, owner string, worker []j
 		x.Verdict, x.Reason, x.Policy = o.verdict, o.reason, o.policy
 		return x, nil
 	}
+	if x.Verdict == "" && b.spec.Full != nil {
+		if err := b.spec.Full(ctx); job.KindOf(err) == job.QuotaExceeded {
+			x.Verdict, x.Reason = "QUOTA_EXCEEDED", job.MessageOf(err)
+		}
+	}
 	if x.Verdict == "" {
 		x.Verdict = "CLAIMABLE"
 		x.Reason = w.inItsWords(ctx, e)

@@ -223,6 +223,24 @@ func enter(n *atomic.Int64, limit, most int64) bool {
 	return true
 }
 
+// Full says which limit keeps the board's jobs from being claimed now, of the board or its
+// tenant (job.QuotaExceeded); nil: none, as far as that is counted on this host.
+func (b *Board) Full(ctx context.Context) error {
+	ofBoard, ofTenant, m := b.Limits(), b.quotas.Limits(b.spec.Tenant), b.driver.Load()
+	if m == nil || ofBoard.Claims == 0 && ofTenant.Claims == 0 {
+		return nil
+	}
+	counts := m.count(ctx, 0, countPatience)
+	has, a := counts.Claimed, m.allowed(ctx, ofBoard, ofTenant)
+	if m.countsItself() {
+		has = counts.Limits[keyClaims]
+	}
+	if has < a.claims {
+		return nil
+	}
+	return Over(keyClaims, a.said[keyClaims], a.whose[keyClaims])
+}
+
 // Use counts what a tenant uses now, by the names of its limits, as far as that is
 // counted on this host.
 func (q *Quotas) Use(ctx context.Context, tenant string) map[string]int64 {
