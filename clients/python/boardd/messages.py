@@ -91,6 +91,7 @@ class Job(TypedDict, total=False):
     timeout: str
     unique: Unique
     batch: str
+    asItWas: Json
 
 
 class Claim(TypedDict, total=False):
