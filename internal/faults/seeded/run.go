@@ -54,17 +54,21 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: bug.Limit} })
 	}
 	bug.complete(seed)
-	program := opened(bug.open, seed)
-	addrs := []string{serve(t, &bug, program)}
+	programs := bug.programs(seed)
+	addrs := []string{serve(t, &bug, programs)}
 	if bug.hosts || bug.busy {
-		addrs = append(addrs, serve(t, &bug, program))
+		addrs = append(addrs, serve(t, &bug, programs))
 	}
 	dial := func(addr, secret string, seed uint64, wrong, lossy bool) *client.Client {
 		return bug.dial(t, addr, secret, seed, wrong, lossy)
 	}
+	var moves *workload.Moves
+	if bug.moves != nil {
+		moves = bug.movable(t, recorder, bug.servers(t, addrs, seed), seed)
+	}
 	load := workload.New(workload.Config{
 		Server:   func(n int) string { return serverName(n % len(addrs)) },
-		Recorder: recorder, Board: board, Seed: seed, Clients: 6, Pause: 8 * time.Millisecond, Lease: 1800 * time.Millisecond, Limited: bug.Limit > 0, Timeouts: true,
+		Recorder: recorder, Board: board, Seed: seed, Clients: 6, Pause: 8 * time.Millisecond, Lease: 1800 * time.Millisecond, Limited: bug.Limit > 0, Timeouts: bug.moves == nil,
 		Connect: func(n int) (*client.Client, bool) {
 			return dial(addrs[n%len(addrs)], secret, seed+uint64(n), true, true), false
 		},
@@ -99,8 +103,16 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	if bug.busy {
 		others.Go(func() { relays.Run(ctx) })
 	}
+	if moves != nil {
+		others.Go(func() { moves.Run(ctx) })
+	}
 	load.Run(ctx)
 	others.Wait()
+	if moves != nil {
+		if err := moves.Rest(t.Context(), patience); err != nil {
+			t.Logf("%s, seed %d: %v", bug.Name, seed, err)
+		}
+	}
 	readers := map[string]*client.Client{}
 	for i, addr := range addrs {
 		readers[serverName(i)] = dial(addr, secret, seed, bug.Where == Server, false)
@@ -120,7 +132,14 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 // complete gives the zero Bug what bugs need to show themselves, by turns.
 func (bug *Bug) complete(seed uint64) {
 	if bug.Name == "" {
-		bug.policies, bug.busy = seed%2 == 1, seed%2 == 0
+		switch seed % 3 {
+		case 0:
+			bug.busy = true
+		case 1:
+			bug.policies = true
+		case 2:
+			bug.hosts, bug.moves = true, rightly
+		}
 	}
 	if bug.busy && bug.open == nil {
 		bug.open = sharing(func(d driver.Driver) driver.Driver { return d })
@@ -198,7 +217,7 @@ func (h *hiccup) Apply(ctx context.Context, board string, ops []driver.Op) []dri
 }
 
 // serve runs a server until the test is over, and returns its address.
-func serve(t testing.TB, bug *Bug, program driver.Program) string {
+func serve(t testing.TB, bug *Bug, programs map[string]driver.Program) string {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	settings := config.Config{
@@ -207,7 +226,7 @@ func serve(t testing.TB, bug *Bug, program driver.Program) string {
 			{Name: "root", Tenant: "default", Roles: []tenant.Role{tenant.TenantAdmin}, Digest: tenant.DigestOf(secret)},
 			{Name: "root", Tenant: otherTenant, Roles: []tenant.Role{tenant.TenantAdmin}, Digest: tenant.DigestOf(otherSecret)},
 		},
-		Backends: []config.Backend{{Name: "store", Driver: "memory", Settings: []byte("{}")}},
+		Backends: []config.Backend{{Name: home, Driver: "memory", Settings: []byte("{}")}},
 		Boards: []config.Board{{
 			Name: board, Tenant: "default", Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 		}, {
@@ -222,7 +241,13 @@ func serve(t testing.TB, bug *Bug, program driver.Program) string {
 		settings.Catalog = "store"
 	}
 	settings.Boards[0].Limits.OpenJobs = int64(bug.Limit)
-	h, err := host.Open(t.Context(), host.Config{Config: settings, Logger: quiet, Drivers: map[string]driver.Program{"memory": program}})
+	if bug.moves != nil { // the first board is made and moved through the API
+		settings.Catalog, settings.Boards = home, settings.Boards[1:]
+		settings.Backends[0].Tenants = []string{"*"}
+		settings.Backends = append(settings.Backends, config.Backend{Name: away, Driver: away, Settings: []byte("{}"), Tenants: []string{"*"}})
+		settings.Tokens[0].Roles = []tenant.Role{tenant.Operator}
+	}
+	h, err := host.Open(t.Context(), host.Config{Config: settings, Logger: quiet, Drivers: programs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ type Bug struct {
 	hosts    bool                                                        // it shows only where two hosts have one store
 	busy     bool                                                        // it shows only where two hosts hear of many changes
 	policies bool                                                        // it shows only where policies change
+	moves    moveStep                                                    // it shows only where a board moves, of which drivers take steps so
 	hooks    map[string]hook
 }
 
@@ -61,7 +62,7 @@ func All() []Bug {
 		bug, _ := seeded.Find(known.name)
 		all = append(all, Bug{Name: bug.Name, Where: Driver, Doc: bug.Doc, Checker: known.checker, open: bug.Open, hosts: bug.Hosts})
 	}
-	return slices.Concat(all, driverBugs(), watchBugs(), serverBugs(), clientBugs())
+	return slices.Concat(all, driverBugs(), moveBugs(), watchBugs(), serverBugs(), clientBugs())
 }
 
 // on makes Open of what goes wrong with an op of a kind, every nth time.
