@@ -81,16 +81,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		enough(ctx, recorder)
 	}()
 	var others sync.WaitGroup
-	if bug.tenants {
-		stranger := dial(addrs[0], otherSecret, seed, true, false)
-		others.Go(func() { load.Pry(ctx, stranger, otherBoard) })
-	}
-	if bug.policies {
-		s := workload.Server{Name: serverName(0), Client: dial(addrs[0], secret, seed, true, false)}
-		module := teams.Module(t)
-		others.Go(func() { load.Deploy(ctx, module, []workload.Server{s}) })
-		others.Go(func() { load.Probe(ctx, s) })
-	}
+	bug.meddle(ctx, t, &others, load, addrs[0], seed)
 	scheduler := dial(addrs[0], secret, seed, true, false).Board(clockBoard)
 	clock, err := workload.StartClock(t.Context(), recorder, scheduler, scheduler)
 	if err != nil {
@@ -127,6 +118,21 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		}
 	}
 	return recorder.History()
+}
+
+// meddle begins what other tenants and those who change policies do, where the bug is about them.
+func (bug *Bug) meddle(ctx context.Context, t testing.TB, others *sync.WaitGroup, load *workload.Load, addr string, seed uint64) {
+	t.Helper()
+	if bug.tenants {
+		stranger := bug.dial(t, addr, otherSecret, seed, true, false)
+		others.Go(func() { load.Pry(ctx, stranger, otherBoard) })
+	}
+	if bug.policies {
+		s := workload.Server{Name: serverName(0), Client: bug.dial(t, addr, secret, seed, true, false)}
+		module := teams.Module(t)
+		others.Go(func() { load.Deploy(ctx, module, []workload.Server{s}) })
+		others.Go(func() { load.Probe(ctx, s) })
+	}
 }
 
 // complete gives the zero Bug what bugs need to show themselves, by turns.
