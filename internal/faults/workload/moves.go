@@ -86,7 +86,7 @@ func (m *Moves) look(ctx context.Context, move *history.Move) bool {
 		move.State = state
 	}
 	switch state {
-	case "PREPARING", "COPYING", "SWITCHED", "ABANDONING":
+	case "PREPARING", "COPYING", "FREEZING", "SWITCHED", "ABANDONING":
 		return false
 	}
 	move.End = m.recorder.Now().At
