@@ -59,9 +59,7 @@ var ErrNotSearched = error(job.Errorf(job.Unavailable, "the board was not search
 func (s *Session) Search(ctx context.Context, q Query) []Hits {
 	names := s.names()
 	list := make([]Hits, len(names))
-	by := map[string]*lookAt{}
 	looks := newLooks(s.host, Listing{})
-	looks.by = by
 	for i, name := range names {
 		list[i] = Hits{Board: name, Err: ErrNotSearched}
 		if b := s.host.registry.board(s.principal.Tenant, name); b != nil && i < MaxSearched {
@@ -69,7 +67,7 @@ func (s *Session) Search(ctx context.Context, q Query) []Hits {
 		}
 	}
 	var searching sync.WaitGroup
-	for boot, o := range by {
+	for boot, o := range looks.by {
 		searching.Go(func() {
 			f := Find{Caller: s.principal.Pass(), Query: q}
 			for _, at := range o.look.Boards {

@@ -17,9 +17,6 @@ import (
 	"github.com/boardd/boardd/sdk/wirejson"
 )
 
-// asItWasFormat is the format of jobs that this program posts as they were.
-const asItWasFormat = 1
-
 // wholeWanted says what a file of such jobs is.
 const wholeWanted = "want what boardd job get -o json --log wrote"
 
@@ -123,10 +120,10 @@ func readWholeAnswer(text []byte) ([]*client.Job, error) {
 		case r.Job["asItWas"] == nil:
 			return nil, fmt.Errorf("results[%d].job: there is no asItWas: %s, without --fields", i, wholeWanted)
 		case err != nil || whole.Format < 1:
-			return nil, fmt.Errorf("results[%d].job.asItWas.format: want %d", i, asItWasFormat)
-		case whole.Format > asItWasFormat:
+			return nil, fmt.Errorf("results[%d].job.asItWas.format: want %d", i, job.AsItWasFormat)
+		case whole.Format > job.AsItWasFormat:
 			return nil, fmt.Errorf("results[%d].job.asItWas.format: it is %d, of a newer version of boardd, and this one reads %d: use a program of the version that wrote it, or a later one",
-				i, whole.Format, asItWasFormat)
+				i, whole.Format, job.AsItWasFormat)
 		}
 	}
 	answer := &boarddv1.GetJobsResponse{}

@@ -17,10 +17,6 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// AsItWasFormat is the format of the records that this version writes, and the only one that
-// it reads.
-const AsItWasFormat = 1
-
 // AsItWasReason is the reason of a claim's end that PostAsItWas makes: a claim in hand is no
 // part of what is kept of a job.
 const AsItWasReason = "the job was posted as it was, without its claim"
@@ -46,7 +42,7 @@ func asItWas(rec *driver.Record) (*job.AsItWas, error) {
 	if err != nil {
 		return nil, &job.Error{Op: "get", Job: rec.Posting.ID, Kind: job.Internal, Err: err}
 	}
-	return &job.AsItWas{Format: AsItWasFormat, Record: text, SHA256: hexSum(text)}, nil
+	return &job.AsItWas{Format: job.AsItWasFormat, Record: text, SHA256: hexSum(text)}, nil
 }
 
 func hexSum(text []byte) string {
@@ -66,11 +62,11 @@ func (b *Board) ReadAsItWas(a *job.AsItWas) (*WholeJob, error) {
 	switch {
 	case a == nil || a.Format == 0 && len(a.Record) == 0:
 		return nil, job.Errorf(job.Invalid, "asItWas: want the job whole, as GetJobs gives it where its fields name asItWas")
-	case a.Format > AsItWasFormat:
+	case a.Format > job.AsItWasFormat:
 		return nil, job.Errorf(job.Invalid, "asItWas.format: it is %d, of a newer version of boardd, and this one reads %d: want a server of the version that wrote it, or a later one",
-			a.Format, AsItWasFormat)
-	case a.Format != AsItWasFormat:
-		return nil, job.Errorf(job.Invalid, "asItWas.format: want %d, got %d", AsItWasFormat, a.Format)
+			a.Format, job.AsItWasFormat)
+	case a.Format != job.AsItWasFormat:
+		return nil, job.Errorf(job.Invalid, "asItWas.format: want %d, got %d", job.AsItWasFormat, a.Format)
 	case a.SHA256 != hexSum(a.Record):
 		return nil, job.Errorf(job.Invalid, "asItWas.record: it was cut off or changed: its %d bytes do not have the checksum %.80q", len(a.Record), a.SHA256)
 	}

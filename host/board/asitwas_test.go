@@ -164,7 +164,7 @@ func TestAsItWasInvalid(t *testing.T) {
 		b := start(t, openStore(t), Spec{})
 		good := *whole(t, b, post(t, b, job.Posting{Name: "a"})[0].ID)[0]
 		signed := func(record string) *job.AsItWas {
-			return &job.AsItWas{Format: AsItWasFormat, Record: []byte(record), SHA256: hexSum([]byte(record))}
+			return &job.AsItWas{Format: job.AsItWasFormat, Record: []byte(record), SHA256: hexSum([]byte(record))}
 		}
 		var line map[string]any
 		if err := json.Unmarshal(good.Record, &line); err != nil {

@@ -35,10 +35,11 @@ func (p *parts) of(name string, now time.Time) (share float64, ok bool) {
 		return 0, false
 	}
 	g, ok := p.grants[name]
-	if until := p.until; g.Kind != ledger.Kept && !now.Before(until) || g.Kind == ledger.Kept && !now.Before(p.keptUntil) {
-		return 0, false
+	until := p.until
+	if g.Kind == ledger.Kept {
+		until = p.keptUntil
 	}
-	return g.Share, ok
+	return g.Share, ok && now.Before(until)
 }
 
 // tenantRate is one limit of a tenant on how much there may be in a second.

@@ -49,6 +49,10 @@ type Job struct {
 	AsItWas *AsItWas // the job whole; nil where it was not asked for
 }
 
+// AsItWasFormat is the format of the records that this version writes, and the only one that
+// it reads.
+const AsItWasFormat = 1
+
 // AsItWas is a job as its board keeps it, from which a board makes it again.
 type AsItWas struct {
 	Format int32  // of Record
