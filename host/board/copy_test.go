@@ -1,6 +1,7 @@
 package board
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -242,6 +243,29 @@ func TestCopyForgotten(t *testing.T) {
 		}
 		if err := c.Heard(t.Context(), c.position()+2); !errors.Is(err, ErrForgotten) {
 			t.Errorf("waiting for changes that are forgotten: %v, want %v", err, ErrForgotten)
+		}
+	})
+}
+
+// TestCopyUntold checks that a store which does not tell of the last changes does not keep a
+// board frozen for good.
+func TestCopyUntold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		c := startCopying(t, 1, openStore(t))
+		c.work(50)
+		c.receive()
+		if err := c.Everything(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Follow(t.Context(), c.position())()
+		if err := c.Rest(t.Context(), c.position()+1<<20); job.KindOf(err) != job.Unavailable {
+			t.Errorf("the rest, up to a position that no watcher is told of: %v, want %v", err, job.Unavailable)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Rest(ctx, c.position()+1<<20); job.KindOf(err) != job.Interrupted {
+			t.Errorf("a move that was ended meanwhile: %v, want %v", err, job.Interrupted)
 		}
 	})
 }

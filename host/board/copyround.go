@@ -33,10 +33,19 @@ func (c *Copy) Round(ctx context.Context) error {
 	return nil
 }
 
+// heardWithin bounds how long a frozen board waits for a store that is to tell of the last
+// changes.
+const heardWithin = 30 * time.Second
+
 // Rest brings, from a board that is frozen at a position, what changed since the last round,
 // and all claims.
 func (c *Copy) Rest(ctx context.Context, position driver.Position) error {
-	if err := c.Heard(ctx, position); err != nil {
+	hearing, cancel := context.WithTimeout(ctx, heardWithin)
+	defer cancel()
+	if err := c.Heard(hearing, position); err != nil {
+		if hearing.Err() != nil && ctx.Err() == nil { // nothing may be changed on the board meanwhile
+			err = job.Errorf(job.Unavailable, "the store has not told within %v what changed last on the board", heardWithin)
+		}
 		return err
 	}
 	jobs, _, err := c.changed.take()

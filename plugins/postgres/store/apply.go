@@ -186,11 +186,12 @@ func (t *batch) replace(op *driver.Op, posted *transition.Facts) (answer driver.
 	return answer, true
 }
 
-// tally answers with what a group counts.
+// tally answers with what a group counts. It changes no job, so the board's position stays:
+// no watcher would be told of another one.
 func (t *batch) tally(op *driver.Op) driver.Result {
 	moves, answer := transition.Count(op, t.sum)
-	if len(moves) > 0 { // a counter's rows are told apart by their positions
-		t.head.position, t.numbers = t.numbers[0], t.numbers[1:]
+	if len(moves) > 0 {
+		t.draw()
 	}
 	for _, m := range moves {
 		t.moved[m.Key] += m.By

@@ -28,6 +28,7 @@ type batch struct {
 	anchored bool // leases count anew, and that has to be committed
 
 	numbers []int64 // that changes are given, in order
+	number  int64   // the last of them that was given away
 	rows    map[job.ID]*row
 	order   []*row // those that were changed
 	kept    map[transition.Key]*kept
@@ -201,13 +202,15 @@ func (t *batch) readNumbers(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// draw gives a number away.
+func (t *batch) draw() { t.number, t.numbers = t.numbers[0], t.numbers[1:] }
+
 // next gives a change its position.
 func (t *batch) next() driver.Position {
-	n := t.numbers[0]
-	t.numbers = t.numbers[1:]
-	t.head.position = n
+	t.draw()
+	t.head.position = t.number
 	t.head.told++
-	return driver.Position(n) //nolint:gosec // of a bigint
+	return driver.Position(t.number) //nolint:gosec // of a bigint
 }
 
 // rowColumns are those that scanRow reads.

@@ -199,7 +199,8 @@ func (t *batch) queueStamps(queue *pgx.Batch) {
 	}
 }
 
-// queueMoves writes what limits and groups count now. A key that counts nothing has no row.
+// queueMoves writes what limits and groups count now, by the last number that the batch gave
+// away: a counter's rows are told apart by these. A key that counts nothing has no row.
 func (t *batch) queueMoves(queue *pgx.Batch) {
 	var keys []string
 	for key, by := range t.moved {
@@ -220,7 +221,7 @@ func (t *batch) queueMoves(queue *pgx.Batch) {
 				(SELECT position, n FROM {s}.limits WHERE board = $1 AND key = k.key ORDER BY position DESC LIMIT 1) l ON true
 		), gone AS (
 			DELETE FROM {s}.limits l USING old WHERE l.board = $1 AND l.key = old.key AND l.position = old.position
-		) INSERT INTO {s}.limits SELECT $1::bigint, key, $4::bigint, n + by FROM old WHERE n + by <> 0`), t.board.id, texts(keys), moves, t.head.position)
+		) INSERT INTO {s}.limits SELECT $1::bigint, key, $4::bigint, n + by FROM old WHERE n + by <> 0`), t.board.id, texts(keys), moves, t.number)
 }
 
 // queueHead writes how the board stands, if that has changed.

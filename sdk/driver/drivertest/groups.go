@@ -13,6 +13,7 @@ var groupChecks = []check{
 	{name: "groups/closed", run: groupsClosed},
 	{name: "groups/emptied", run: groupsEmptied},
 	{name: "groups/forget", run: groupsForget},
+	{name: "groups/position", run: groupsPosition},
 	{name: "groups/replace", run: groupsReplace},
 	{name: "groups/invalid", run: groupsInvalid},
 	{name: "groups/traffic", run: func(e *env) { e.alone().groups() }},
@@ -172,6 +173,45 @@ func groupsForget(e *env) {
 	}
 	e.must(postGrouped("g"))
 	e.counts("g", driver.Group{Open: 1}, "it has begun anew")
+}
+
+// groupsPosition checks that closing and forgetting groups is no change of the board: it stands
+// where it stood, a watcher gets there, and whoever has seen it there lacks nothing later.
+func groupsPosition(e *env) {
+	if !e.grouped() {
+		return
+	}
+	before := e.stand()
+	first := postGrouped("g")
+	posted := e.must(first).Position
+	e.must(closing("g"))
+	e.must(plain(driver.Remove, first.Job))
+	removed := e.stand()
+	if removed <= posted {
+		e.Fatalf("the board stands at %d after a job ended, and at %d after it was posted: want more", removed, posted)
+	}
+	e.must(closing("h"))
+	e.must(driver.Op{Kind: driver.Tally, Group: "g", Forget: true})
+	after := e.stand()
+	if after != removed {
+		e.Errorf("closing and forgetting groups brought the board from position %d to %d: want no change", removed, after)
+	}
+	e.follow(before).until(e, after)
+	if status := e.reopen(nil, after); status.Loss != "" {
+		e.Errorf("the board was opened again, and something that was seen is said to be lost: %s", status.Loss)
+	}
+}
+
+// stand returns how far the board has come.
+func (e *env) stand() (at driver.Position) {
+	e.Helper()
+	for page, err := range e.driver.Scan(e.Context(), e.name, driver.ScanRequest{Limit: 1}) {
+		if err != nil {
+			e.Fatalf("Scan: %v", err)
+		}
+		at = page.Position
+	}
+	return at
 }
 
 // groupsReplace checks that both jobs are counted where one takes the place of the other.
