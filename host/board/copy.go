@@ -3,6 +3,7 @@ package board
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -213,8 +214,8 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 	return op, nil
 }
 
-// holding is the claim of a job as it comes along, with its token and a whole lease; nil: there
-// is none, or it does not. One whose lease ran out since the board is frozen comes along, since
+// holding is the claim of a job as it comes along, with its token and a whole lease, or what its
+// job's timeout leaves of one; nil: there is none, or it does not. One whose lease ran out since the board is frozen comes along, since
 // nobody could extend it.
 func (b *copier) holding(r *driver.Record) *driver.Op {
 	h := r.Holder
@@ -228,9 +229,21 @@ func (b *copier) holding(r *driver.Record) *driver.Op {
 	}
 	if !h.NoExpiry {
 		s, _ := record.ReadStatus(r.Status) // op reads it again
-		then.Lease = max(s.Present.Lease, h.Remaining, job.MinLease)
+		then.Lease = max(min(max(s.Present.Lease, h.Remaining), b.rest(r)), job.MinLease)
 	}
 	return then
+}
+
+// rest is for how much longer a claim may stand by its job's timeout, which does not run while
+// the board is frozen. It is not below what the first store would have left it: the clocks of
+// the store and of this host may differ.
+func (b *copier) rest(r *driver.Record) time.Duration {
+	ext, err := record.ReadExtra(r.Posting.Extra)
+	if err != nil || ext.Timeout == 0 || r.Holder.Since.IsZero() {
+		return math.MaxInt64
+	}
+	left := r.Holder.Remaining + time.Since(b.Frozen)
+	return max(ext.Timeout-b.Frozen.Sub(r.Holder.Since), min(left, ext.Timeout))
 }
 
 // send brings what was gathered.

@@ -247,6 +247,48 @@ func TestCopyForgotten(t *testing.T) {
 	})
 }
 
+// TestCopyTimeouts checks that a claim whose job has a timeout stands in the second store for no
+// longer than that says, without the time for which the board was frozen.
+func TestCopyTimeouts(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		c := startCopying(t, 1, openStore(t))
+		c.receive()
+		defer c.Follow(t.Context(), c.position())()
+		cases := []struct{ timeout, lease, want time.Duration }{
+			{0, time.Minute, time.Minute},
+			{10 * time.Second, time.Minute, 6 * time.Second},
+			{10 * time.Second, 5 * time.Second, 5 * time.Second},
+			{4500 * time.Millisecond, time.Minute, job.MinLease},
+		}
+		var ids []job.ID
+		for _, one := range cases {
+			r, err := c.board.Post(t.Context(), []job.Posting{{Name: "timed", Timeout: one.timeout}})
+			if err == nil {
+				ids = append(ids, r[0].Job.ID)
+				_, err = c.board.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: ids[len(ids)-1:], Lease: one.lease})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(4 * time.Second)
+		freeze := c.From.(driver.Mover).MoveBoard(t.Context(), c.Key, driver.Move{Step: driver.Freeze, ID: c.Move}) //nolint:forcetypeassert // memdriver is one
+		c.Frozen = time.Now()
+		time.Sleep(time.Second)
+		err := errors.Join(freeze, c.Rest(t.Context(), c.position()))
+		came, other := c.To.Read(t.Context(), c.Key, ids, 0)
+		if err = errors.Join(err, other); err != nil {
+			t.Fatal(err)
+		}
+		for i, one := range cases {
+			if h := came[i].Holder; h == nil || h.Remaining.Round(time.Millisecond) != one.want {
+				t.Errorf("with the timeout %v and the lease %v the claim came along as %+v: want it to have %v", one.timeout, one.lease, h, one.want)
+			}
+		}
+	})
+}
+
 // TestCopyUntold checks that a store which does not tell of the last changes does not keep a
 // board frozen for good.
 func TestCopyUntold(t *testing.T) {

@@ -54,7 +54,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	d := deploy(t, programs, s)
 	config := workload.Config{
 		Recorder: recorder, Board: board, Seed: s.Seed, Clients: s.Clients, Pause: s.Pause, Lease: s.Lease, Limited: s.Limit > 0,
-		Timeouts: s.Before == "" && !s.TaskFlow && s.Store != Moving,
+		Timeouts: s.Before == "" && !s.TaskFlow,
 		Connect:  func(n int) (*client.Client, bool) { return d.connect(t, n, secret) },
 	}
 	if s.Policies {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // timeouts looks at the claims of jobs that have a timeout: at the leases that were given,
@@ -112,10 +113,16 @@ const least = time.Millisecond
 // anew returns how much longer than its timeout a claim may stand. On PostgreSQL leases
 // count anew, each for at most the timeout, from the first change that is made after the
 // server was started again. On ZooKeeper each server counts, and counts anew what it did not
-// see.
+// see. On a board that moves a timeout does not run while the board is frozen, and a claim that
+// comes along has a second at least.
 func anew(h *history.History, claim, op history.Op, timeout time.Duration) (more time.Duration) {
 	if h.Store == "zookeeper" {
 		more = time.Second
+	}
+	for _, m := range h.Moves {
+		if m.Board == claim.Board && m.Begin <= op.End && m.End >= claim.Begin {
+			more += job.MinLease + min(m.End, op.End) - max(m.Begin, claim.Begin)
+		}
 	}
 	for _, f := range h.Faults {
 		if f.Begin > op.End || f.End < claim.Begin {
