@@ -215,19 +215,22 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 }
 
 // holding is the claim of a job as it comes along, with its token and a whole lease, or what its
-// job's timeout leaves of one; nil: there is none, or it does not. One whose lease ran out since the board is frozen comes along, since
-// nobody could extend it.
+// job's timeout leaves of one; nil: there is none, or it does not. One whose lease ran out since
+// the board is frozen has a whole one, too: nobody could extend it.
 func (b *copier) holding(r *driver.Record) *driver.Op {
 	h := r.Holder
-	if b.Frozen.IsZero() || r.State != job.Claimed || h == nil || h.Foreign || h.Token.Generation != b.Target.Generation ||
-		!h.NoExpiry && h.Remaining+time.Since(b.Frozen) <= 0 {
+	if b.Frozen.IsZero() || r.State != job.Claimed || h == nil || h.Foreign || h.Token.Generation != b.Target.Generation {
 		return nil
 	}
 	then := &driver.Op{
 		Kind: driver.Claim, Job: r.Posting.ID, Owner: h.Owner, Token: h.Token, NoExpiry: h.NoExpiry,
 		Event: job.ClaimedEvent, Reason: "moved",
 	}
-	if !h.NoExpiry {
+	switch ranOut := h.Remaining+time.Since(b.Frozen) <= 0; {
+	case h.NoExpiry:
+	case ranOut: // before the board was frozen: it ends there for the reason for which it would have ended here
+		then.Lease = job.MinLease
+	default:
 		s, _ := record.ReadStatus(r.Status) // op reads it again
 		then.Lease = max(min(max(s.Present.Lease, h.Remaining), b.rest(r)), job.MinLease)
 	}

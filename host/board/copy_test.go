@@ -281,6 +281,12 @@ func TestCopyTimeouts(t *testing.T) {
 		if err = errors.Join(err, other); err != nil {
 			t.Fatal(err)
 		}
+		late := came[0] // of whose end its first board had not heard
+		late.Holder.Remaining = -2 * time.Second
+		if op := c.copier(t.Context()).holding(&late); op == nil || op.Lease != job.MinLease {
+			t.Errorf("a claim whose lease had run out before the board was frozen comes along as %+v: want it to end in %v", op, job.MinLease)
+		}
+		late.Holder.Remaining = time.Minute
 		for i, one := range cases {
 			if h := came[i].Holder; h == nil || h.Remaining.Round(time.Millisecond) != one.want {
 				t.Errorf("with the timeout %v and the lease %v the claim came along as %+v: want it to have %v", one.timeout, one.lease, h, one.want)

@@ -67,7 +67,7 @@ func Run(h *history.History) []Problem {
 	}
 	var all []Problem
 	once := *h
-	once.Ops = withJudged(h, settled(h.Ops))
+	once.Ops = withJudged(h, settled(h, h.Ops))
 	for _, c := range All() {
 		judged := &once
 		if c.Name == "repetitions" {

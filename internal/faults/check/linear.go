@@ -96,13 +96,17 @@ func withLostTries(h *history.History, ops []history.Op) []history.Op {
 }
 
 // withLostClaims returns the ops, with those claims whose client was not told what it
-// got put to the jobs that were seen in its owner's hands.
+// got put to the jobs that were seen in its owner's hands. Who is told that it got nothing may
+// have asked twice, and its board moved in between.
 func withLostClaims(h *history.History) []history.Op {
 	lost, calls := map[string]history.Op{}, map[string][]history.Op{}
 	for _, op := range h.Ops {
 		switch {
 		case op.Call != history.Claim:
 		case op.Outcome == history.Unknown && op.Job == "":
+			lost[op.Owner] = op
+		case op.Outcome == history.Done && op.Job == "" && h.Moved(op.Board, op.Begin, op.End):
+			op.Outcome, op.End, op.To = history.Unknown, history.Forever, int64(history.Forever)
 			lost[op.Owner] = op
 		case op.Outcome == history.Done && op.Job != "":
 			calls[op.Owner] = append(calls[op.Owner], op)
@@ -131,8 +135,10 @@ func withLostClaims(h *history.History) []history.Op {
 
 // settled makes one op of a claim that was repeated, from its first begin to the first
 // answer that has it: it was made some time between. Attempts whose client was told
-// nothing are left out where a later one was told.
-func settled(ops []history.Op) (kept []history.Op) {
+// nothing are left out where a later one was told, but for one that a store may have
+// answered from which the board moved meanwhile: the new one does not know the call again,
+// and claims once more.
+func settled(h *history.History, ops []history.Op) (kept []history.Op) {
 	begins, answers := map[string]history.Op{}, map[string]history.Op{}
 	told := map[string]bool{}
 	for _, op := range ops {
@@ -159,6 +165,11 @@ func settled(ops []history.Op) (kept []history.Op) {
 			kept = append(kept, op)
 		case op.Job != "" && op.From == answers[claimOf(op)].From:
 			first := begins[op.Request]
+			if h.Moved(op.Board, first.Begin, op.End) { // its client may have asked twice
+				first.Job, first.Outcome, first.Granted, first.Epoch = op.Job, history.Unknown, "", 0
+				first.End, first.To = history.Forever, int64(history.Forever)
+				kept = append(kept, first)
+			}
 			op.From, op.Begin = first.From, first.Begin
 			kept = append(kept, op)
 		}

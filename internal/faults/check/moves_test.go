@@ -60,3 +60,56 @@ func TestEndedBeforeAMove(t *testing.T) {
 		}
 	}
 }
+
+// A claim whose answer was lost is made once more by a new store: between the two, somebody may
+// have broken the first.
+func TestClaimedBeforeAMove(t *testing.T) {
+	t.Parallel()
+	for _, moves := range []bool{false, true} {
+		h := &history.History{Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(1, "w", history.Claim, a, unknown(claim("w", "", 0))),
+			call(4, "o", history.Release, a, nil),
+			call(12, "w", history.Claim, a, claim("w", "t1", 1)),
+			call(14, "w", history.Consume, a, by("t1")),
+		}}
+		nothing := &history.History{Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(1, "w", history.Claim, "", func(op *history.Op) {
+				op.Owner, op.Request, op.Best, op.End, op.To = "w", "r", true, 12*time.Millisecond, 25
+			}),
+			call(14, "o", history.SetAside, a, refused(job.AlreadyClaimed, nil)),
+			call(15, "r", history.Get, a, func(op *history.Op) { op.State, op.Holder = job.Claimed, "w" }),
+		}}
+		if moves {
+			h.Moves = []history.Move{{To: "there", Begin: 6 * time.Millisecond, End: 10 * time.Millisecond, State: "MOVED"}}
+			nothing.Moves = h.Moves
+		}
+		if found := finds(nothing, "linear"); found == moves {
+			t.Errorf("a call got nothing, and a job is claimed by it, its board moved meanwhile: %v: found %v", moves, found)
+		}
+		if found := finds(h, "linear"); found == moves {
+			t.Errorf("a claim was released and its call made again, its board moved between them: %v: found %v", moves, found)
+		}
+	}
+}
+
+// Jobs keep their age when their board moves, and not their numbers.
+func TestOrderAfterAMove(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ moves, younger, found bool }{{false, false, true}, {true, false, false}, {true, true, true}} {
+		first := history.Listed{Job: a, Priority: 3, Sequence: 9, Created: 1000}
+		if c.younger {
+			first.Created = 3000
+		}
+		h := &history.History{Lists: []history.List{{
+			Server: "s", State: job.Unclaimed, Final: true, Jobs: []history.Listed{first, {Job: b, Priority: 3, Sequence: 2, Created: 2000}},
+		}}}
+		if c.moves {
+			h.Moves = []history.Move{{To: "there", Begin: time.Millisecond, End: 2 * time.Millisecond, State: "MOVED"}}
+		}
+		if found := finds(h, "order"); found != c.found {
+			t.Errorf("a job with a higher number comes first, the board has moved: %v, it is younger: %v: found %v, want %v", c.moves, c.younger, found, c.found)
+		}
+	}
+}

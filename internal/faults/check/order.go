@@ -23,7 +23,7 @@ func order(h *history.History) (problems []Problem) {
 		}
 		var least []Problem
 		for i, rule := range rules { // one of them was in force
-			if found := orderedBy(h, board, sorting{rule, ranks}); i == 0 || len(found) < len(least) {
+			if found := orderedBy(h, board, sorting{rule, ranks, len(h.Moves) > 0}); i == 0 || len(found) < len(least) {
 				least = found
 			}
 		}
@@ -77,6 +77,7 @@ func orderedBy(h *history.History, board string, s sorting) (problems []Problem)
 type sorting struct {
 	rule  history.Rule
 	posts map[string]history.Op
+	moves bool // the board may have moved: jobs have kept their age, and not their numbers
 }
 
 func (s sorting) first(a, b history.Listed) bool {
@@ -85,6 +86,9 @@ func (s sorting) first(a, b history.Listed) bool {
 	}
 	if a.Priority == b.Priority && (s.posts[a.Job].Outside || s.posts[b.Job].Outside) {
 		return true // TaskFlow says by its own clock how old its jobs are
+	}
+	if s.moves && a.Priority == b.Priority && a.Created != b.Created {
+		return a.Created < b.Created
 	}
 	return a.Priority < b.Priority || a.Priority == b.Priority && a.Sequence < b.Sequence
 }
@@ -103,6 +107,9 @@ func (s sorting) rank(j history.Listed) int {
 
 func (s sorting) say(j history.Listed) string {
 	text := fmt.Sprintf("priority %d, number %d", j.Priority, j.Sequence)
+	if s.moves {
+		text += fmt.Sprintf(", posted at %d", j.Created)
+	}
 	if s.rule.Serial != 0 {
 		text += fmt.Sprintf(", rank %d by rule %d", s.rank(j), s.rule.Serial)
 	}

@@ -123,6 +123,7 @@ type Listed struct {
 	Job      string `json:"job"`
 	Priority int32  `json:"priority"` // 1 comes first
 	Sequence int64  `json:"sequence"`
+	Created  int64  `json:"created,omitempty"` // in microseconds since 1970, as the server shows it
 	Holder   string `json:"holder,omitempty"`
 }
 

@@ -68,7 +68,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	}
 	load := workload.New(workload.Config{
 		Server:   func(n int) string { return serverName(n % len(addrs)) },
-		Recorder: recorder, Board: board, Seed: seed, Clients: 6, Pause: 8 * time.Millisecond, Lease: 1800 * time.Millisecond, Limited: bug.Limit > 0, Timeouts: bug.moves == nil,
+		Recorder: recorder, Board: board, Seed: seed, Clients: 6, Pause: 8 * time.Millisecond, Lease: 1800 * time.Millisecond, Limited: bug.Limit > 0, Timeouts: true,
 		Connect: func(n int) (*client.Client, bool) {
 			return dial(addrs[n%len(addrs)], secret, seed+uint64(n), true, true), false
 		},

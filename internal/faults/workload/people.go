@@ -161,7 +161,7 @@ func (l *Load) lists(ctx context.Context, who string, board *client.Board, state
 		if err != nil {
 			return err
 		}
-		list.Jobs = append(list.Jobs, history.Listed{Job: j.GetUuid(), Priority: int32(j.GetPriority()), Sequence: j.GetSequence(), Holder: j.GetOwner()})
+		list.Jobs = append(list.Jobs, history.Listed{Job: j.GetUuid(), Priority: int32(j.GetPriority()), Sequence: j.GetSequence(), Created: j.GetCreatedAt().AsTime().UnixMicro(), Holder: j.GetOwner()})
 	}
 	l.Recorder.AddList(from, list)
 	return nil
