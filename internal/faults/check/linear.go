@@ -157,6 +157,9 @@ func settled(h *history.History, ops []history.Op) (kept []history.Op) {
 		}
 	}
 	for _, op := range ops {
+		if op.Call == history.Claim && op.Job != "" && op.Outcome != history.Unknown && h.Moved(op.Board, begins[op.Request].Begin, op.End) {
+			kept = append(kept, triedBefore(op, begins[op.Request]))
+		}
 		switch {
 		case op.Call != history.Claim || !told[op.Request]:
 			kept = append(kept, op)
@@ -165,16 +168,19 @@ func settled(h *history.History, ops []history.Op) (kept []history.Op) {
 			kept = append(kept, op)
 		case op.Job != "" && op.From == answers[claimOf(op)].From:
 			first := begins[op.Request]
-			if h.Moved(op.Board, first.Begin, op.End) { // its client may have asked twice
-				first.Job, first.Outcome, first.Granted, first.Epoch = op.Job, history.Unknown, "", 0
-				first.End, first.To = history.Forever, int64(history.Forever)
-				kept = append(kept, first)
-			}
 			op.From, op.Begin = first.From, first.Begin
 			kept = append(kept, op)
 		}
 	}
 	return kept
+}
+
+// triedBefore is what a client may have asked a store for, without an answer, from which the
+// board had gone before it asked again.
+func triedBefore(op, first history.Op) history.Op {
+	op.From, op.Begin = first.From, first.Begin
+	op.Outcome, op.Granted, op.Epoch, op.End, op.To = history.Unknown, "", 0, history.Forever, int64(history.Forever)
+	return op
 }
 
 func claimOf(op history.Op) string { return op.Request + " " + op.Job + " " + op.Granted }

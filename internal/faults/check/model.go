@@ -31,7 +31,8 @@ type state struct {
 	byHost bool
 
 	// moves says that the job's board may move: a store that it comes to does not know which
-	// claims were abandoned or trashed before the job was purged.
+	// claims were abandoned or trashed before the job was purged, or consumed before it was posted
+	// anew.
 	moves, purged bool
 }
 
@@ -251,6 +252,7 @@ func (s state) refuses(op history.Op) bool {
 		return op.Kind == job.NotFound && !onBoard
 	}
 	done := s.phase == job.Complete && s.doneBy == op.Token
-	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && (!s.endedBy(op.Call, op.Token) || s.moves && s.purged && op.Call != history.Consume) ||
+	forgotten := s.moves && s.purged && (op.Call != history.Consume || !s.gone())
+	return op.Kind == job.LeaseLost && !s.holds(op.Token) && (!s.gone() || done) && (!s.endedBy(op.Call, op.Token) || forgotten) ||
 		op.Kind == job.NotFound && s.gone() && !done
 }

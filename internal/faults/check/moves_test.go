@@ -81,15 +81,46 @@ func TestClaimedBeforeAMove(t *testing.T) {
 			call(14, "o", history.SetAside, a, refused(job.AlreadyClaimed, nil)),
 			call(15, "r", history.Get, a, func(op *history.Op) { op.State, op.Holder = job.Claimed, "w" }),
 		}}
+		itself := &history.History{Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(1, "w", history.Claim, a, refused(job.AlreadyClaimed, func(op *history.Op) { op.Owner, op.Request, op.End, op.To = "w", "r", 12*time.Millisecond, 25 })),
+		}}
 		if moves {
 			h.Moves = []history.Move{{To: "there", Begin: 6 * time.Millisecond, End: 10 * time.Millisecond, State: "MOVED"}}
-			nothing.Moves = h.Moves
+			nothing.Moves, itself.Moves = h.Moves, h.Moves
+		}
+		if found := finds(itself, "linear"); found == moves {
+			t.Errorf("a call is told that its job is claimed, which nobody else did, its board moved meanwhile: %v: found %v", moves, found)
 		}
 		if found := finds(nothing, "linear"); found == moves {
 			t.Errorf("a call got nothing, and a job is claimed by it, its board moved meanwhile: %v: found %v", moves, found)
 		}
 		if found := finds(h, "linear"); found == moves {
 			t.Errorf("a claim was released and its call made again, its board moved between them: %v: found %v", moves, found)
+		}
+	}
+}
+
+// A new store does not know who consumed a job that was purged and posted anew before the move,
+// and does know who consumed one that was not.
+func TestConsumedBeforeAMove(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ anew, moves, found bool }{{false, false, true}, {false, true, true}, {true, false, true}, {true, true, false}} {
+		h := &history.History{Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(1, "w", history.Claim, a, claim("w", "t1", 1)),
+			call(2, "w", history.Consume, a, by("t1")),
+			call(3, "o", history.Purge, a, nil),
+		}}
+		if c.anew {
+			h.Ops = append(h.Ops, call(4, "p", history.Post, a, posting(1)))
+		}
+		h.Ops = append(h.Ops, call(20, "w", history.Consume, a, refused(job.LeaseLost, by("t1"))))
+		if c.moves {
+			h.Moves = []history.Move{{To: "there", Begin: 6 * time.Millisecond, End: 10 * time.Millisecond, State: "MOVED"}}
+		}
+		if found := finds(h, "linear"); found != c.found {
+			t.Errorf("consumed, and then LEASE_LOST; the job was posted anew: %v, and its board moved: %v: found %v, want %v", c.anew, c.moves, found, c.found)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func orderedBy(h *history.History, board string, s sorting) (problems []Problem)
 		if !known {
 			continue // it came after the list
 		}
-		if last.Job != "" && !s.first(last, j) {
+		if last.Job != "" && last.Job != op.Job && !s.first(last, j) { // its timeout may be over before it is consumed
 			problems = append(problems, Problem{Job: op.Job, Text: fmt.Sprintf("at rest it (%s) is claimed after %s (%s)", s.say(j), last.Job, s.say(last))})
 		}
 		last = j
