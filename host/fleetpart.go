@@ -108,7 +108,7 @@ func (f *fleetPart) begin(k *catalogHandle) {
 		}
 		m := fleet.New(o)
 		f.member.Store(m)
-		f.ledger.Begin(m.Boot(), docs)
+		f.ledger.Begin(m.Boot(), earlierRuns(f.host.memory, m.Boot()), docs)
 		f.running.Go(func() { f.ledger.Run(f.host.running) })
 		f.running.Go(func() { f.review(f.host.running) })
 		m.Run(f.host.running)

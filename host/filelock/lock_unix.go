@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
+// Locks says whether files are locked on this system.
+const Locks = true
+
 func lock(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -2,9 +2,13 @@ package ledger
 
 import (
 	"encoding/json"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
 )
 
 // take has a server take its turn, and keeps what comes of it.
@@ -96,6 +100,48 @@ func TestLeave(t *testing.T) {
 	want(t, "a rate of a server that has ended", got["r"].Share, 100)
 	want(t, "room beside its jobs", got["k"].Share, 10)
 	want(t, "room for its jobs", take(&a, "b", others{"a": 0}, 0, rate, kept(95, 5))["k"].Share, 95)
+}
+
+// TestNextRun: what a server had that was killed is free as soon as its next run reads the
+// account, for others as well; what lies on its boards is kept for who has them next.
+func TestNextRun(t *testing.T) {
+	t.Parallel()
+	d, err := memdriver.Program().Open(t.Context(), driver.Config{Settings: []byte("{}"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	docs := d.Documents()
+	rate := Wish{Name: "r", Kind: Rate, Limit: 100, Use: 100}
+	kept := func(use, more float64) Wish {
+		return Wish{Name: "k", Kind: Kept, Limit: 100, Use: use, More: more, Still: true}
+	}
+	var before Account
+	take(&before, "killed", nil, 0, rate, kept(90, 0))
+	text, err := json.Marshal(&before)
+	if err == nil {
+		_, err = docs.Put(t.Context(), driver.Space{Name: space}, driver.Document{Name: "t", Data: text}, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ended := range [][]string{nil, {"long ago", "killed"}} {
+		l := New(nil, slog.New(slog.DiscardHandler))
+		l.Begin("next", ended, docs)
+		a := &account{tenant: "t"}
+		if err := l.read(t.Context(), a, docs); err != nil {
+			t.Fatal(err)
+		}
+		got := take(&a.stands, "next", a.silent(time.Now()), 0, rate, kept(0, 20))
+		if ended == nil {
+			want(t, "a rate of a run that may live", got["r"].Share, 0)
+			continue
+		}
+		want(t, "a rate of a run that has ended", got["r"].Share, 100)
+		want(t, "what may be used of it at once", got["r"].Once, 0)
+		want(t, "room beside its jobs", got["k"].Share, 10)
+		want(t, "room for its jobs", take(&a.stands, "other", others{"killed": 0, "next": 0}, 0, kept(95, 0))["k"].Share, 90)
+	}
 }
 
 func TestLevel(t *testing.T) {

@@ -8,7 +8,8 @@
 // the others give it to somebody else when they have seen it unchanged for freeAfter, on
 // theirs. No two clocks are compared, and a server that is killed, stopped or cut off from
 // the store needs to be told nothing. What such a server may still use is a hundredth of
-// the limit, divided by the servers.
+// the limit, divided by the servers. Only who knows for certain that a run has ended need not
+// wait: the next run of the same server says in its place that it has left.
 //
 // A server that is alone has no accounts. It says so in its word (see fleet.Word), and the
 // next server takes nothing before the word says something else, or is that of a server
@@ -92,8 +93,9 @@ type Ledger struct {
 
 // store is where the accounts are, and who this server is in them.
 type store struct {
-	docs driver.Documents
-	boot string
+	docs  driver.Documents
+	boot  string
+	ended []string // runs of this server that have ended
 }
 
 // Base is what a server has of a limit of which it has no part in an account.
@@ -135,7 +137,11 @@ func New(users Users, logger *slog.Logger) *Ledger {
 }
 
 // Begin says where the accounts are and which run of a server this is, before the first Look.
-func (l *Ledger) Begin(boot string, docs driver.Documents) { l.at.Store(&store{docs, boot}) }
+// Of those that are named in ended it is known that they use nothing any more: what they had
+// of a rate is free at once, also where they were killed and could not say so.
+func (l *Ledger) Begin(boot string, ended []string, docs driver.Documents) {
+	l.at.Store(&store{docs, boot, ended})
+}
 
 // Mode returns how the server counts now.
 func (l *Ledger) Mode() *Mode { return l.mode.Load() }

@@ -186,6 +186,7 @@ func (l *Ledger) read(ctx context.Context, a *account, docs driver.Documents) er
 	a.seen = map[string]*seen{}
 	for i := range a.stands.Holders {
 		h := &a.stands.Holders[i]
+		h.Left = h.Left || slices.Contains(l.at.Load().ended, h.Boot)
 		if s := before[h.Boot]; s != nil && s.turn == h.Turn {
 			a.seen[h.Boot] = s
 		} else {

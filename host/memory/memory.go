@@ -57,7 +57,6 @@ const room = 4 << 20
 type Memory struct {
 	folder string // empty: in RAM only
 	logger *slog.Logger
-	lock   *os.File
 
 	work    chan struct{} // something was put, or the file is to be written anew
 	closing chan struct{}
@@ -67,6 +66,7 @@ type Memory struct {
 	settling sync.Mutex // one at a time brings to the disk what was put
 
 	mu    sync.Mutex // of what follows
+	lock  *os.File   // nil: in RAM only, or another process has the folder
 	known map[string][]byte
 	file  *os.File        // nil: in RAM only, or another process has the folder
 	at    int64           // where the next record goes
@@ -134,8 +134,18 @@ func (m *Memory) occupy() error {
 	if err != nil {
 		return errors.Join(err, lock.Close())
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.lock = lock
 	return nil
+}
+
+// Alone reports whether this process has the folder to itself. Then it does until Close, and
+// all that have put something there before have ended, however they did.
+func (m *Memory) Alone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return filelock.Locks && m.lock != nil
 }
 
 // adopt takes over what the file holds, but for what was put here meanwhile.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/boardd/boardd/host/filelock"
 )
 
 func openMemory(t *testing.T, folder string) *Memory {
@@ -161,6 +163,9 @@ func TestHandedOver(t *testing.T) {
 	if got := second.Get("a"); string(got) != "1" {
 		t.Errorf("the second one begins with %q", got)
 	}
+	if first.Alone() != filelock.Locks || second.Alone() {
+		t.Errorf("the first one is alone: %v, the second one: %v", first.Alone(), second.Alone())
+	}
 	put(t, first, "b", "2")
 	put(t, second, "a", "3")
 	if err := second.Forget("c"); err != nil {
@@ -174,6 +179,9 @@ func TestHandedOver(t *testing.T) {
 	}
 	if err := second.flush(); err != nil { // or its own goroutine has
 		t.Fatal(err)
+	}
+	if second.Alone() != filelock.Locks {
+		t.Error("the second one is not alone when the first one has ended")
 	}
 	want := map[string]string{"a": "3", "b": "2"}
 	if diff := cmp.Diff(want, remembered(t, folder)); diff != "" {

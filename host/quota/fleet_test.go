@@ -70,6 +70,8 @@ type played struct {
 	way    *way
 	stop   context.CancelFunc
 	done   sync.WaitGroup
+	id     string
+	boot   string
 	let    int // calls that were let through in all
 
 	mu     sync.Mutex
@@ -114,13 +116,18 @@ func newWorld(t *testing.T, l config.Limits) *world {
 }
 
 // start starts a server.
-func (w *world) start() *played {
+func (w *world) start() *played { return w.run(fmt.Sprint("s", len(w.all))) }
+
+// again starts a server once more that has ended, which it knows.
+func (w *world) again(before *played) *played { return w.run(before.id, before.boot) }
+
+// run begins a run of a server, of which other ones have ended.
+func (w *world) run(id string, ended ...string) *played {
 	ctx, stop := context.WithCancel(w.t.Context())
-	s := &played{way: &way{Documents: w.store.Documents()}, stop: stop}
+	s := &played{way: &way{Documents: w.store.Documents()}, stop: stop, id: id}
 	s.quotas = &Quotas{Limits: func(string) config.Limits { return w.limits }, Boards: s.open, Go: func(do func()) { s.done.Go(do) }}
 	l := ledger.New(s.quotas, slog.New(slog.DiscardHandler))
 	s.quotas.Ledger = l
-	id := fmt.Sprint("s", len(w.all))
 	var member *fleet.Member
 	old := w.old
 	member = fleet.New(fleet.Options{
@@ -133,7 +140,8 @@ func (w *world) start() *played {
 			return word
 		},
 	})
-	l.Begin(member.Boot(), s.way)
+	s.boot = member.Boot()
+	l.Begin(s.boot, ended, s.way)
 	s.done.Go(func() { member.Run(ctx) })
 	s.done.Go(func() { l.Run(ctx) })
 	w.all = append(w.all, s)
@@ -269,6 +277,30 @@ func TestAShareIsNotSpentTwice(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheNextRunNeedNotWait: a server that was killed and comes back at once has its share
+// again within seconds, and so have the others what it does not need of it; what it used before
+// it was killed is not used once more.
+func TestTheNextRunNeedNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 500
+		w := newWorld(t, config.Limits{RequestsPerSecond: limit})
+		a, b := w.start(), w.start()
+		w.offer(5*time.Second, nil)
+		w.offer(10*time.Second, map[*played]int{a: limit, b: 50})
+		for range 3 {
+			a.kill()
+			a = w.again(a)
+			w.offer(3*time.Second, map[*played]int{a: limit, b: 50})
+			let := w.offer(5*time.Second, map[*played]int{a: limit, b: 50})
+			if n := let[a] + let[b]; n < 5*limit*98/100 { // more, where the other one had saved something
+				t.Errorf("three seconds after a server came back %d calls were let through in five seconds, want %d", n, 5*limit)
+			}
+		}
+		w.within()
+	})
 }
 
 // TestAServerAlone has the whole limit and nothing in the store, and gives of it to the next
@@ -633,8 +665,13 @@ func playShares(t *testing.T, r *rand.Rand) {
 				s.stop()
 				s.done.Wait()
 			}
-			delete(rates, alive[i])
+			ended := alive[i]
+			delete(rates, ended)
 			alive = append(alive[:i], alive[i+1:]...)
+			if r.IntN(2) == 0 {
+				ended.done.Wait() // a process that lives has its data folder
+				alive = append(alive, w.again(ended))
+			}
 		case n < 6:
 			s := one()
 			s.way.cut.Store(!s.way.cut.Load())
