@@ -31,27 +31,33 @@ type Wish struct {
 	Whole bool    // of a rate: until now the server let through what it was asked for without an account
 }
 
-// Part is what a server has of one limit. As JSON it is [kind, has, wants].
+// Part is what a server has of one limit. As JSON it is [kind, has, wants, uses]; servers of an
+// earlier version write and read only the first three.
 type Part struct {
 	Kind       Kind
 	Has, Wants float64
+
+	// Uses is what there is on the server's boards, of a limit of the kind Kept. It is more
+	// than Has while a board comes from another server, which gives it back when it has
+	// closed the board: nobody else may take that then.
+	Uses float64
 }
 
-// MarshalJSON writes the three numbers.
+// MarshalJSON writes the four numbers.
 func (p Part) MarshalJSON() ([]byte, error) {
-	return json.Marshal([3]float64{float64(p.Kind), p.Has, p.Wants})
+	return json.Marshal([4]float64{float64(p.Kind), p.Has, p.Wants, p.Uses})
 }
 
-// UnmarshalJSON reads the three numbers.
+// UnmarshalJSON reads three or four numbers.
 func (p *Part) UnmarshalJSON(data []byte) error {
-	var n [3]float64
+	var n [4]float64
 	if err := json.Unmarshal(data, &n); err != nil {
 		return err
 	}
-	if n[0] != 0 && n[0] != 1 && n[0] != 2 || n[1] < 0 || n[2] < 0 {
-		return job.Errorf(job.Invalid, "a part of a limit is %v; want its kind, 0 to 2, and two numbers that are not negative", n)
+	if n[0] != 0 && n[0] != 1 && n[0] != 2 || min(n[1], n[2], n[3]) < 0 {
+		return job.Errorf(job.Invalid, "a part of a limit is %v; want its kind, 0 to 2, and three numbers that are not negative", n)
 	}
-	p.Kind, p.Has, p.Wants = Kind(n[0]), n[1], n[2]
+	p.Kind, p.Has, p.Wants, p.Uses = Kind(n[0]), n[1], n[2], n[3]
 	return nil
 }
 
@@ -127,9 +133,11 @@ func (a *Account) turn(s situation, wishes []Wish) (Account, []Grant) {
 			has = before.Parts[w.Name].Has
 		}
 		rest := sumOf(next.Holders, w.Name)
-		free := max(0, w.Limit-rest-has)
+		free := w.Limit - rest - has
 		if w.Kind == Kept {
-			free += next.inherit(w.Name, w.Use-has-free, silent)
+			free += next.inherit(w.Name, w.Use-has-max(0, free), silent)
+		} else {
+			free = max(0, free)
 		}
 		share := w.share(has, free, s.servers, partsOf(next.Holders, w.Name))
 		g := Grant{Name: w.Name, Kind: w.Kind, Share: share}
@@ -144,7 +152,11 @@ func (a *Account) turn(s situation, wishes []Wish) (Account, []Grant) {
 			g.Once = next.draw(&w, rest+has, share-has, s.since)
 			next.Pool[w.Name] = min(next.Pool[w.Name]+back, max(0, w.Limit-rest-share))
 		}
-		mine.Parts[w.Name] = Part{w.Kind, share, w.Use + w.More}
+		part := Part{Kind: w.Kind, Has: share, Wants: w.Use + w.More}
+		if w.Kind == Kept {
+			part.Uses = w.Use
+		}
+		mine.Parts[w.Name] = part
 		grants = append(grants, g)
 	}
 	next.Holders = append(next.Holders, mine)
@@ -178,10 +190,11 @@ func (a *Account) holder(boot string) *Holder {
 	return nil
 }
 
-// sumOf is what the holders have of a limit together.
+// sumOf is what the holders have of a limit together, or use of it.
 func sumOf(holders []Holder, name string) (total float64) {
 	for _, h := range holders {
-		total += h.Parts[name].Has
+		p := h.Parts[name]
+		total += max(p.Has, p.Uses)
 	}
 	return total
 }
@@ -197,7 +210,8 @@ func partsOf(holders []Holder, name string) (parts []Part) {
 }
 
 // share is what a server that has so much of a limit has after its turn, where so much is
-// free and the others have these parts. Room to grow has who does not keep another one short.
+// free and the others have these parts. Less than nothing is free where boards come to others.
+// Room to grow has who does not keep another one short.
 func (w *Wish) share(has, free float64, servers int, others []Part) float64 {
 	want := w.Use + w.More
 	var wants []float64
@@ -214,14 +228,11 @@ func (w *Wish) share(has, free float64, servers int, others []Part) float64 {
 	case !w.Still && !short:
 		target += spare / float64(max(1, servers, len(wants)+1))
 	}
-	if w.Kind != Rate { // what is there is not taken away
-		target = max(target, w.Use)
+	if w.Kind == Rate {
+		return max(0, min(target, has+free))
 	}
-	share := min(target, has+free)
-	if w.Kind != Rate {
-		share = math.Floor(share)
-	}
-	return max(0, share)
+	target = max(target, w.Use) // what is there is not taken away
+	return max(0, math.Floor(max(min(target, has+free), min(w.Use, has))))
 }
 
 // level is what one of several has of a limit that is less than they want together: those
@@ -259,7 +270,7 @@ func (a *Account) inherit(name string, need float64, silent others) (got float64
 		if p := h.Parts[name]; need > got && silent.dead(h) {
 			take := min(p.Has, need-got)
 			p.Has -= take
-			p.Wants = min(p.Wants, p.Has)
+			p.Wants, p.Uses = min(p.Wants, p.Has), min(p.Uses, p.Has)
 			h.Parts[name] = p
 			got += take
 		}

@@ -43,6 +43,13 @@ func (c *counting) now() driver.Counts {
 	return c.counts
 }
 
+// known reports whether the store has said anything yet.
+func (c *counting) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last > 0
+}
+
 // read returns counts that are not older than so long, or what was counted last if the
 // store does not give any. patience is how long it is waited for; 0: until ctx ends.
 func (c *counting) read(ctx context.Context, notOlder, patience time.Duration, ask func() (driver.Counts, error), run func(func())) driver.Counts {
@@ -118,18 +125,16 @@ func countAll(ctx context.Context, boards []*Board, notOlder time.Duration) driv
 	all := make([]driver.Counts, len(boards))
 	var asking sync.WaitGroup
 	for i, b := range boards {
-		if m := b.driver.Load(); m != nil {
-			asking.Go(func() { all[i] = m.count(ctx, notOlder, countPatience) })
-		} else {
-			all[i] = b.rests()
+		if b.driver.Load() != nil {
+			asking.Go(func() { all[i], _ = b.counts(ctx, notOlder) })
+		} else if r := b.rests(); r != nil {
+			all[i] = *r
 		}
 	}
 	asking.Wait()
 	sum := driver.Counts{Limits: map[string]int64{}}
-	for _, c := range all {
-		sum.Open += c.Open
-		sum.Claimed += c.Claimed
-		sum.Limits[keyDetailBytes] += c.Limits[keyDetailBytes]
+	for i := range all {
+		add(&sum, &all[i])
 	}
 	return sum
 }

@@ -635,6 +635,81 @@ func TestJobsOfAFleet(t *testing.T) {
 	})
 }
 
+// off closes a board at a server.
+func (s *played) off(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.boards = slices.DeleteFunc(s.boards, func(b *Board) bool { return b.spec.Name == name })
+}
+
+// TestBoardsThatMove: boards go from server to server, each open at both for a moment, while
+// jobs are posted through all of them: what a server gives back with a board is the next one's,
+// and nobody else has it meanwhile.
+func TestBoardsThatMove(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { playMoves(t, rand.New(rand.NewPCG(seed, 2))) })
+		})
+	}
+}
+
+func playMoves(t *testing.T, r *rand.Rand) {
+	t.Helper()
+	const most = 300
+	w := newWorld(t, config.Limits{OpenJobs: most})
+	servers := []*played{w.start(), w.start(), w.start()}
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	at, on := map[string]*played{}, map[string]driver.Driver{}
+	for i, name := range names {
+		at[name] = servers[i%len(servers)]
+		on[name] = w.on(at[name], name)
+	}
+	time.Sleep(5 * time.Second)
+	total := func() (n int64) {
+		for _, name := range names {
+			counts, err := w.store.Count(t.Context(), "t/"+name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += counts.Open
+		}
+		if n > most+most/100 {
+			t.Fatalf("there are %d jobs, want at most %d", n, most)
+		}
+		return n
+	}
+	posted := map[string][]job.ID{}
+	during := func(d time.Duration) { // they are posted again and again
+		for range d / (100 * time.Millisecond) {
+			name := names[r.IntN(len(names))]
+			posted[name] = append(posted[name], w.post(on[name], name, 4)...)
+			total()
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	during(20 * time.Second)
+	for range 12 {
+		name, next := names[r.IntN(len(names))], servers[r.IntN(len(servers))]
+		if before := at[name]; next != before {
+			on[name] = w.on(next, name)
+			at[name] = next
+			during(time.Second + time.Duration(r.IntN(2000))*time.Millisecond)
+			before.off(name)
+		}
+		some := names[r.IntN(len(names))]
+		ended := r.IntN(1 + len(posted[some]))
+		w.purge(on[some], some, posted[some][:ended])
+		posted[some] = posted[some][ended:]
+		during(time.Duration(r.IntN(5000)) * time.Millisecond)
+	}
+	during(30 * time.Second)
+	if n := total(); n < most*99/100 {
+		t.Errorf("when nothing moves any more there are %d jobs, want %d", n, most)
+	}
+}
+
 // TestSharesAtRandom plays fleets in which servers start, are killed, stopped, cut off and
 // lose answers, while callers move: in no period is more let through than may be.
 func TestSharesAtRandom(t *testing.T) {

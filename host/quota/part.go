@@ -216,7 +216,7 @@ func (q *Quotas) Wishes(ctx context.Context, tenant string) (wishes []ledger.Wis
 	if !keeps(&limits) {
 		return wishes
 	}
-	use := t.tally.now(func() driver.Counts { return countAll(ctx, q.Boards(tenant), 0) })
+	use := t.tally.now(func() driver.Counts { return t.countForTurn(ctx, q.Boards(tenant)) })
 	for _, k := range t.keptLimits(&limits) {
 		if k.limit > 0 {
 			wishes = append(wishes, k.wanted.wish(k.name, ledger.Kept, k.limit, use(k.name)))
@@ -263,6 +263,7 @@ func (q *Quotas) Narrow(tenant, limit string, share float64) float64 {
 // Grant says what this host has of a tenant's limits.
 func (q *Quotas) Grant(tenant string, grants []ledger.Grant, until, keptUntil time.Time) {
 	t := q.Tenant(tenant)
+	t.has(grants != nil)
 	if grants == nil {
 		q.replace(tenant, t, nil)
 		return

@@ -61,6 +61,7 @@ type Tenant struct {
 
 	meter    meter
 	tally    tally
+	here     here // where the servers of a fleet share limits
 	parts    atomic.Pointer[parts]
 	watching wanted
 	kept     struct{ openJobs, claims, detailBytes wanted }
@@ -145,14 +146,12 @@ type Spec struct {
 	Rests func() *driver.Counts
 }
 
-// rests returns what a board has that is closed.
-func (b *Board) rests() driver.Counts {
-	if b.spec.Rests != nil {
-		if c := b.spec.Rests(); c != nil {
-			return *c
-		}
+// rests returns what a board has that is closed and rests; nil: it does not.
+func (b *Board) rests() *driver.Counts {
+	if b.spec.Rests == nil {
+		return nil
 	}
-	return driver.Counts{}
+	return b.spec.Rests()
 }
 
 // NewBoard begins to count for a board.
@@ -250,12 +249,14 @@ func (q *Quotas) Use(ctx context.Context, tenant string) map[string]int64 {
 		"watchers": m.watchers.Load(), "policy_fuel": m.burnt.Load(),
 	}
 	for _, b := range q.Boards(tenant) {
-		counts := b.rests()
+		var counts driver.Counts
 		if d := b.driver.Load(); d != nil {
 			if !b.spec.Ready() {
 				continue
 			}
 			counts = d.count(ctx, countsFor, countPatience)
+		} else if r := b.rests(); r != nil {
+			counts = *r
 		}
 		use[keyOpenJobs] += counts.Open
 		use[keyClaims] += counts.Claimed

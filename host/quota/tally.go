@@ -24,6 +24,7 @@ type tally struct {
 	mu    sync.Mutex
 	asked time.Time
 	sum   driver.Counts
+	away  driver.Counts // what boards had that were here as this host got its part of the limit
 
 	going, done map[string]int64 // since then, by key: what is not answered yet, and what is
 }
@@ -81,12 +82,12 @@ func (t *tally) now(count func() driver.Counts) (use func(key string) int64) {
 func (t *tally) used(key string) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return -t.left(key, 0)
+	return -t.left(key, 0) - counted(&t.away, key)
 }
 
 // left returns what is left of a limit, as far as this host knows.
 func (t *tally) left(key string, limit int64) int64 {
-	return limit - counted(&t.sum, key) - t.going[key] - t.done[key]
+	return limit - counted(&t.sum, key) - counted(&t.away, key) - t.going[key] - t.done[key]
 }
 
 // account says how much of what was taken is used.
@@ -167,10 +168,10 @@ func (q *Quotas) sharing() int64 {
 // too small, a larger one is asked for.
 func (q *Quotas) take(ctx context.Context, name string, t *Tenant, key string, n, limit int64) int64 {
 	most := func() int64 { return q.atOnce(t, key, limit, time.Now()) }
-	count := func(ctx context.Context) driver.Counts { return countAll(ctx, q.Boards(name), 0) }
 	if !q.counts() {
-		return t.tally.take(ctx, key, n, q.sharing(), most, count)
+		return t.tally.take(ctx, key, n, q.sharing(), most, func(ctx context.Context) driver.Counts { return countAll(ctx, q.Boards(name), 0) })
 	}
+	count := func(ctx context.Context) driver.Counts { return t.countHere(ctx, q.Boards(name)) }
 	w := t.wanted(key)
 	w.ask(0)
 	q.begin(ctx, name, t, nil)
