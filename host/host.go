@@ -10,7 +10,7 @@
 //
 // Host.arranging also comes before the locks of tenant.Access and identity.Issuers, and
 // gauges.mu before those of the boards. backend.line, openLimiter.mu and ailment.mu are
-// held alone.
+// held alone. A board's beginning.mu comes before sleepers.mu.
 //
 // Some are held for long. Host.reloading is held while the configuration is read and its
 // policies are compiled. gauges.mu is held while the stores of all boards are asked for
@@ -97,7 +97,8 @@ type Host struct {
 	logger   *slog.Logger
 	access   *tenant.Access
 	issuers  *identity.Issuers
-	tracer   *trace.Tracer  // nil: nothing is traced
+	tracer   *trace.Tracer // nil: nothing is traced
+	sleepers *sleepers
 	memory   *memory.Memory // what the host must know of its stores even if they forgot it
 	catalog  *catalogHandle // nil: the host keeps none
 	registry *registry
@@ -144,6 +145,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), opening: newOpenLimiter(), registry: newRegistry(),
 		ready: newReadiness(), lowDisks: map[string]bool{}, lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
+	h.sleepers = newSleepers()
 	h.settings.Store(&c.Config)
 	h.mover = newMover(h)
 	h.quotas = &quota.Quotas{
@@ -193,6 +195,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 	h.registry.leaving.Go(func() { h.mover.run(h.running) })
 	h.registry.leaving.Go(func() { h.watchHealth(h.running) })
 	h.registry.leaving.Go(func() { h.restForever(h.running) })
+	h.registry.leaving.Go(func() { h.sleepers.run(h.running) })
 	h.patience(ctx)
 	return h, nil
 }

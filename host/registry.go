@@ -310,12 +310,7 @@ func (h *Host) supersede(s *Hosted, prepare func(next *Hosted)) bool {
 // serve runs a board, as soon as it is to be opened, until it is stopped or the host is
 // closed.
 func (h *Host) serve(b *Hosted) {
-	b.begin.with(func() {
-		h.registry.leaving.Go(func() {
-			defer close(b.done)
-			b.run(b.running, h)
-		})
-	})
+	b.begin.with(func() { h.registry.leaving.Go(func() { h.begun(b) }) })
 }
 
 // renew lets a board with new settings take the place of one that is served. The

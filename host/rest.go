@@ -15,7 +15,7 @@ import (
 
 // A board on which nothing is to be done until somebody calls rests: it is closed on every
 // host, and a document in its store says so, how it stands, and when it is to be opened all the
-// same. The document is there only while no host has the board open: whoever opens it deletes
+// same: until then it is one of the host's sleepers. The document is there only while no host has the board open: whoever opens it deletes
 // the document first. So a board that was open on a host which died is opened by the next one,
 // whoever calls.
 
@@ -89,44 +89,68 @@ func (s *registry) keyed(on *backend, key string) *Hosted {
 }
 
 // call has the board opened, if it rests.
-func (s *Hosted) call() { s.calling.Do(func() { close(s.called) }) }
+func (s *Hosted) call() {
+	s.calling.Do(func() { close(s.called) })
+	s.wake.want()
+}
 
-// rest waits until the board is to be opened: at once, unless it rests. A board whose
-// settings have changed since then does not: its store is to learn of that, or a webhook begins.
-func (s *Hosted) rest(ctx context.Context, h *Host) {
+// rests returns how the board rests; nil: it is to be opened at once. One whose settings have
+// changed since it was closed is: its store is to learn of that, or a webhook begins.
+func (s *Hosted) rests(ctx context.Context, h *Host) *rested {
 	if s.before != nil {
 		select {
 		case <-s.before:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 	if s.config.Observe {
-		return
+		return nil
 	}
 	r := s.backend.rests(h).of(ctx, s.key())
 	if r == nil {
-		return
+		return nil
 	}
 	s.slept.Store(r)
 	h.catalog.await(ctx) // which knows webhooks
 	if !s.goesOnAs(r) {
-		return
+		return nil
 	}
 	s.resting.Store(r)
 	if !s.goesOnAs(r) { // what changes it looks for one that rests
-		return
+		return nil
 	}
-	for ctx.Err() == nil && s.idle() && time.Now().Before(r.Due) {
-		due := time.NewTimer(min(time.Until(r.Due), dueLook))
-		select {
-		case <-s.called:
-		case <-due.C:
-		case <-ctx.Done():
+	return r
+}
+
+// begun has a board open when it is to be: at once, unless it rests. While it rests it has no
+// goroutine, but a place among the sleepers.
+func (h *Host) begun(s *Hosted) {
+	select {
+	case <-s.backend.started:
+	case <-s.running.Done():
+	}
+	if s.running.Err() == nil {
+		if r := s.rests(s.running, h); r != nil {
+			h.sleepers.add(s, r.Due)
+		} else {
+			s.wake.want()
 		}
-		due.Stop()
+	}
+	s.wake.with(func() {
+		h.sleepers.remove(s)
+		h.registry.leaving.Go(func() {
+			defer s.end()
+			s.run(s.running, h)
+		})
+	})
+	if s.running.Err() != nil { // it may have been stopped before it lay down
+		h.sleepers.remove(s)
 	}
 }
+
+// end says that the board has ended.
+func (s *Hosted) end() { s.ending.Do(func() { close(s.done) }) }
 
 // goesOnAs reports whether schedules and webhooks are as they were when the board began to rest.
 func (s *Hosted) goesOnAs(r *rested) bool {

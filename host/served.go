@@ -46,7 +46,9 @@ type Hosted struct {
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
 	turn      openSlot
 
-	begin     beginning    // it is to be opened; on a host that serves alone at once
+	begin     beginning    // it is to be opened, or rests; on a host that serves alone at once
+	wake      beginning    // then: it is opened
+	sleeps    sleeper      // while it rests
 	handed    atomic.Int64 // when its owner was first seen to have it open, in Unix nanoseconds; 0: not yet
 	used      atomic.Int64 // when somebody last called it here, likewise
 	warmUntil atomic.Int64 // it stays open so long although it is another server's, likewise
@@ -63,6 +65,7 @@ type Hosted struct {
 	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
 	stop    context.CancelCauseFunc
 	done    chan struct{}          // closed when the board has ended
+	ending  sync.Once              // of closing done
 	next    atomic.Pointer[Hosted] // what takes its place as soon as it is open
 }
 
@@ -81,7 +84,11 @@ func (h *Host) newServed(c config.Board) *Hosted {
 	running, stop := context.WithCancelCause(h.running)
 	s.running, s.stop = running, func(cause error) {
 		stop(cause)
-		s.begin.never(func() { close(s.done) })
+		s.begin.never(s.end)
+		s.wake.never(func() {
+			h.sleepers.remove(s)
+			s.end()
+		})
 	}
 	s.quota = h.quotas.NewBoard(quota.Spec{
 		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
@@ -153,14 +160,8 @@ func (e *Ended) Unwrap() error { return e.Err }
 
 var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down: ask again")}
 
-// run opens the board when it is called or due, and it is its turn, and keeps it open.
+// run opens the board when it is its turn, and keeps it open.
 func (s *Hosted) run(ctx context.Context, h *Host) {
-	select {
-	case <-s.backend.started:
-	case <-ctx.Done():
-		return
-	}
-	s.rest(ctx, h)
 	s.resting.Store(nil)
 	r := s.backend.running.Load()
 	if err := h.Settings().SettingsError("board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {
