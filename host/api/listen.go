@@ -2,7 +2,10 @@ package api
 
 import (
 	"errors"
+	"log/slog"
 	"net"
+	"sync/atomic"
+	"time"
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/job"
@@ -53,4 +56,30 @@ func listen(setting, address string) (net.Listener, error) {
 		return nil, &job.Error{Op: setting, Kind: job.Unavailable, Message: "cannot listen on " + address, Err: err}
 	}
 	return l, nil
+}
+
+// sayAgain is how long a listener that takes no connections is silent about it.
+const sayAgain = 10 * time.Second
+
+// audible is a listener that says when it cannot take connections. net/http tries again
+// by itself, for as long as the process has no file descriptors left, say.
+type audible struct {
+	net.Listener
+
+	logger *slog.Logger
+	said   atomic.Int64 // when, in Unix nanoseconds; 0: never
+}
+
+// Accept takes a connection.
+func (a *audible) Accept() (net.Conn, error) {
+	conn, err := a.Listener.Accept()
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		return conn, err
+	}
+	now, said := time.Now().UnixNano(), a.said.Load()
+	if said == 0 || now-said >= int64(sayAgain) {
+		a.said.Store(now)
+		a.logger.Error("connections cannot be taken", "address", a.Addr().String(), "error", err)
+	}
+	return conn, err
 }

@@ -197,15 +197,15 @@ func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if s.tls != nil {
-			failed <- main.ServeTLS(s.ports.main, "", "")
+			failed <- main.ServeTLS(s.audible(s.ports.main), "", "")
 			return
 		}
-		failed <- main.Serve(s.ports.main)
+		failed <- main.Serve(s.audible(s.ports.main))
 	})
 	if s.ports.metrics != nil {
 		side := s.httpServer(s.registry.page())
 		servers = append(servers, side)
-		wg.Go(func() { failed <- side.Serve(s.ports.metrics) })
+		wg.Go(func() { failed <- side.Serve(s.audible(s.ports.metrics)) })
 	}
 	var err error
 	select {
@@ -220,6 +220,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	return fmt.Errorf("the server cannot go on: %w", err)
 }
+
+func (s *Server) audible(l net.Listener) net.Listener { return &audible{Listener: l, logger: s.logger} }
 
 // drain says that the server ends, and lets it serve on for the delay.
 func (s *Server) drain(failed <-chan error) error {
