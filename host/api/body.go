@@ -1,10 +1,15 @@
 package api
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -21,6 +26,7 @@ type countedBody struct {
 
 	request    *http.Request
 	portion    *portion
+	within     time.Duration // until the whole body has come
 	failed     func(error) *connect.Error
 	enveloped  bool
 	compressed bool
@@ -35,7 +41,7 @@ type countedBody struct {
 func (g *gate) counted(r *http.Request, p *portion) {
 	base, _ := parseType(r.Header.Get("Content-Type"))
 	b := &countedBody{
-		ReadCloser: r.Body, request: r, portion: p, enveloped: isGRPC(base) || strings.HasPrefix(base, "application/connect+"),
+		ReadCloser: r.Body, request: r, portion: p, within: g.readWithin, enveloped: isGRPC(base) || strings.HasPrefix(base, "application/connect+"),
 		failed: func(err error) *connect.Error {
 			answer := callError(r.Context(), err)
 			g.metrics.refused.WithLabelValues(answer.Code().String()).Inc()
@@ -67,7 +73,25 @@ func (b *countedBody) Read(p []byte) (n int, err error) {
 			return 0, b.err
 		}
 	}
-	return b.ReadCloser.Read(p)
+	return b.read(p)
+}
+
+// read reads from the client. What comes too slowly, or in chunks that are none, is
+// refused in words; of who has gone Connect knows by itself.
+func (b *countedBody) read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	var lost net.Error
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return n, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.err = b.failed(&job.Error{Kind: job.Interrupted, Message: "the request did not come whole within " + b.within.String(), Err: context.DeadlineExceeded})
+	case b.request.ProtoMajor > 1, errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &lost), b.request.Context().Err() != nil:
+		return n, err
+	default:
+		b.err = b.failed(job.Errorf(job.Invalid, "the body of the request is not as its header says: %v", err))
+	}
+	return n, b.err
 }
 
 // prefixBytes is the length of what stands before each message: a byte of flags, of
@@ -77,11 +101,11 @@ const prefixBytes = 5
 // readMessage reads a part of a prefix or of a message, and never of both.
 func (b *countedBody) readMessage(p []byte) (int, error) {
 	if b.left > 0 {
-		n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+		n, err := b.read(p[:min(int64(len(p)), b.left)])
 		b.left -= int64(n)
 		return n, err
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), prefixBytes-len(b.prefix))])
+	n, err := b.read(p[:min(len(p), prefixBytes-len(b.prefix))])
 	b.prefix = append(b.prefix, p[:n]...)
 	if len(b.prefix) < prefixBytes {
 		return n, err

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"connectrpc.com/connect"
 )
 
 // gated serves next behind a gate whose patience with bodies is short.
@@ -79,6 +82,47 @@ func TestSlowBodies(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Logf("the connection ended with %v", err)
+	}
+}
+
+// TestBodiesThatCannotBeRead has a body that stops half way, and chunks that are none.
+// What Connect gets to answer with says so.
+func TestBodiesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	h := emptyHost(t)
+	g := newGate(h, newMetrics(h), Config{Logger: slog.New(slog.DiscardHandler)}, nil)
+	g.readWithin = 50 * time.Millisecond
+	failed := make(chan error, 1)
+	s := httptest.NewServer(g.admit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		g.counted(r, &portion{budget: &g.bytes})
+		_, err := io.ReadAll(r.Body)
+		failed <- err
+	})))
+	t.Cleanup(s.Close)
+	for body, want := range map[string]struct {
+		code    connect.Code
+		message string
+	}{
+		"Content-Length: 10\r\n\r\nhalf": {connect.CodeDeadlineExceeded, "the request did not come whole within 50ms"},
+		"Transfer-Encoding: chunked\r\n\r\nzz\r\n": {
+			connect.CodeInvalidArgument, "the body of the request is not as its header says: invalid byte in chunk length",
+		},
+		"Content-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n\x00\x00\x00\x00\x09\r\n1\r\nx\r\nzz\r\n": {
+			connect.CodeInvalidArgument, "the body of the request is not as its header says: invalid byte in chunk length",
+		},
+	} {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\n"+body); err != nil {
+			t.Fatal(err)
+		}
+		got, ok := errors.AsType[*connect.Error](<-failed)
+		if !ok || got.Code() != want.code || got.Message() != want.message || len(got.Details()) != 1 {
+			t.Errorf("%q: %v with %d details, want %s: %s", body, got, len(got.Details()), want.code, want.message)
+		}
+		_ = conn.Close()
 	}
 }
 
