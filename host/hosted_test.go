@@ -234,7 +234,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("another address: %v", err)
 	}
 	refuse = job.Errorf(job.Invalid, "a.hcl:3,1: this is wrong")
-	if _, err := h.Reload(ctx); !errors.Is(err, job.Invalid) || !strings.Contains(err.Error(), "a.hcl:3,1") {
+	if _, err := h.Reload(ctx); !errors.Is(err, job.Invalid) || strings.Count(err.Error(), "a.hcl:3,1") != 1 {
 		t.Errorf("a configuration that is wrong: %v", err)
 	}
 	if err := use(ctx, s, "c"); err != nil {

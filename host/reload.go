@@ -29,7 +29,7 @@ func (h *Host) Reload(ctx context.Context) ([]string, error) {
 	defer h.reloading.Unlock()
 	next, err := h.config.Load()
 	if err != nil {
-		return nil, &job.Error{Kind: job.Invalid, Message: "the configuration was not changed: " + err.Error(), Err: err}
+		return nil, job.Errorf(job.Invalid, "the configuration was not changed: %v", err)
 	}
 	present := h.Settings()
 	if err := fixed(present, next); err != nil {
