@@ -32,6 +32,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
 )
 
 var update = flag.Bool("update", false, "write the generated parts of docs/ anew")
@@ -124,6 +125,26 @@ func examples(t *testing.T) string {
 		}
 	}
 	return all.String()
+}
+
+// TestAddresses: where a page sets BOARDD_ADDR, the clients take it.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	setting := regexp.MustCompile(`BOARDD_ADDR=(\S+)`)
+	found := 0
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			for _, m := range setting.FindAllStringSubmatch(b.body, -1) {
+				found++
+				if _, err := client.New(client.Config{Addr: m[1]}); err != nil {
+					t.Errorf("%s: %s: %v", filepath.Base(page), m[0], err)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no page sets BOARDD_ADDR any more: is the test to be?")
+	}
 }
 
 // squeeze takes indentation away.
