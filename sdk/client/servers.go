@@ -95,7 +95,7 @@ func (s *servers) straight(r *http.Request, way *way) (*http.Response, error) {
 	p := way.straight
 	answer, err := s.heard(s.to(r, p.addr), p.ear)
 	switch {
-	case err == nil && (!direct(answer) || strange(answer.StatusCode)):
+	case err == nil && (!direct(answer) || strange(answer)):
 		way.strange = true
 		s.there.fail(p)
 	case err == nil:
@@ -109,12 +109,19 @@ func (s *servers) straight(r *http.Request, way *way) (*http.Response, error) {
 
 // strange reports whether an answer is rather that of a server of other boards, or of
 // something between, than of the one that was to be reached.
-func strange(status int) bool {
-	switch status {
+func strange(answer *http.Response) bool {
+	switch answer.StatusCode {
 	case http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
 	}
-	return status < http.StatusOK || status >= http.StatusMultipleChoices && status < http.StatusBadRequest
+	if answer.StatusCode < http.StatusOK || answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode < http.StatusBadRequest {
+		return true
+	}
+	switch form, _, _ := strings.Cut(answer.Header.Get("Content-Type"), ";"); form {
+	case "application/proto", "application/json", "application/connect+proto", "application/connect+json":
+		return false
+	}
+	return true // a page
 }
 
 // failed reports whether a request's server is to be left: not where its caller has gone.

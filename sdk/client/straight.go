@@ -235,8 +235,8 @@ func (s *straights) leave(p *place) {
 // is as safe as all those of the client's own addresses, and nothing on the client's own
 // machine is called because a server far away speaks of its own.
 func (s *servers) trusts(u *url.URL) bool {
-	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false
+	if u.Scheme != "http" && u.Scheme != "https" || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) || !hostname(u.Hostname()) {
+		return false // there is more to it than a server says, or less
 	}
 	local := false
 	for _, given := range s.addrs {
@@ -246,6 +246,17 @@ func (s *servers) trusts(u *url.URL) bool {
 		local = local || onLoopback(given)
 	}
 	return local || !onLoopback(u)
+}
+
+// hostname reports whether a host is a name or an IP address, and not what only some resolvers
+// take for an address, such as 127.1.
+func hostname(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
 }
 
 // onLoopback reports whether an address is that of the machine itself.

@@ -37,10 +37,10 @@ func (d door) Do(r *http.Request) (*http.Response, error) {
 	}
 	if d.status != 0 {
 		w := httptest.NewRecorder()
+		w.Header().Set("Content-Type", "application/json")
 		for i := 0; i < len(d.tells); i += 2 {
 			w.Header().Set(d.tells[i], d.tells[i+1])
 		}
-		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(d.status)
 		fmt.Fprint(w, `{"code":"unavailable","message":"ask again"}`)
 		return w.Result(), nil
@@ -177,11 +177,13 @@ func TestStraightMoved(t *testing.T) {
 func TestStraightStrange(t *testing.T) {
 	t.Parallel()
 	for name, strange := range map[string]door{
-		"it knows no token":   {status: 401},
-		"it has another name": {status: 421},
-		"a proxy":             {status: 502},
-		"a page":              {status: 302},
-		"it is sick":          {sick: true},
+		"it knows no token":    {status: 401},
+		"it has another name":  {status: 421},
+		"a proxy":              {status: 502},
+		"a page":               {status: 302},
+		"a page that is there": {status: 200, tells: []string{"Content-Type", "text/html; charset=utf-8"}},
+		"a page that is not":   {status: 404, tells: []string{"Content-Type", "text/plain"}},
+		"it is sick":           {sick: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,6 +232,18 @@ func TestStraightTrust(t *testing.T) {
 		{"http://localhost", "http://127.0.0.1:1", true},
 		{"http://front", "http://u:p@one", false},
 		{"http://front", "http://one?x=1", false},
+		{"http://front", "http://one?", false},
+		{"http://front", "http://one#x", false},
+		{"http://front", "http://one/x", false},
+		{"http://front", "http://one/", false},
+		{"http://front", "http://10.0.0.1", true},
+		{"http://front", "http://[2001:db8::1]:7422", true},
+		{"http://front", "http://127.1", false},
+		{"http://front", "http://2130706433", false},
+		{"http://front", "http://0x7f.1", false},
+		{"http://front", "http://0x7f000001.", false},
+		{"http://front", "http://one.0xab.example", true},
+		{"http://localhost", "http://127.1", false},
 		{"http://front", "ftp://one", false},
 		{"http://front", "one", false},
 		{"http://front", "http://", false},
