@@ -63,9 +63,16 @@ func TestTypeScript(t *testing.T) {
 		t.Fatalf("there are no tests in test/ (%v)", err)
 	}
 	for _, suite := range suites {
-		t.Run(strings.TrimSuffix(filepath.Base(suite), ".test.js"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(suite), ".test.js")
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, site, environment, node, "--test", "--test-reporter=tap", "--test-timeout=120000", suite)
+			environment := environment
+			if name == "fleet" {
+				redis := testserver.StartRedis(t, testserver.RedisOptions{})
+				plugins := filepath.Dir(testserver.Build(t, "./plugins/redis"))
+				environment = append(slices.Clone(environment), "BOARDD_REDIS="+redis.Addr, "BOARDD_PLUGINS="+plugins, "BOARDD_DRAIN_DELAY=0s")
+			}
+			out := run(t, site, environment, node, "--test", "--test-reporter=tap", "--test-timeout=300000", suite)
 			if !strings.Contains(out, "# fail 0\n") || strings.Contains(out, "# pass 0\n") || !strings.Contains(out, "# skipped 0\n") {
 				t.Fatalf("not every test was run:\n%s", out)
 			}

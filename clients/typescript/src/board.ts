@@ -5,6 +5,8 @@ import type { CallOptions, Client } from "./client.js";
 import { backoff, sleep } from "./clock.js";
 import { afterLost, BoarddError, enumValue, isKind, itemError } from "./error.js";
 import * as pb from "./gen/boardd/v1/boardd_pb.js";
+import { Silence } from "./silent.js";
+import { wayOf } from "./straight.js";
 
 /** A JSON object, or its text as bytes, which comes back byte for byte. */
 export type Json = object | Uint8Array;
@@ -213,12 +215,15 @@ export class Board {
     let cursor = options.from ?? "";
     for (let failed = 0; !options.signal?.aborted; failed++) {
       const quiet = new AbortController();
-      const silence = setTimeout(() => quiet.abort(), silenceMs);
+      const silence = setTimeout(() => quiet.abort(new Silence()), silenceMs);
+      const request = { board: this.name, from: cursor };
+      const way = wayOf(pb.BoardService.method.watchBoard, request);
+      let seen = false;
       const signal = options.signal === undefined ? quiet.signal : AbortSignal.any([options.signal, quiet.signal]);
       try {
-        for await (const event of this.client.stream(pb.BoardService.method.watchBoard, { board: this.name, from: cursor }, signal)) {
+        for await (const event of this.client.stream(pb.BoardService.method.watchBoard, request, signal, way)) {
           silence.refresh();
-          failed = 0;
+          seen = true;
           if (event.cursor !== "") cursor = event.cursor;
           if (event.type !== pb.EventType_Enum.HEARTBEAT) yield event;
         }
@@ -229,6 +234,8 @@ export class Board {
         clearTimeout(silence);
         quiet.abort();
       }
+      if (seen) failed = 0;
+      if (seen && way.moved) continue; // it goes on at the board's new server, at once
       await sleep(backoff(failed, 50, 5000), options.signal);
     }
   }

@@ -3,12 +3,14 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { create, toBinary, type DescMessage, type DescMethodServerStreaming, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { Transport } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { ConnectError, type Transport } from "@connectrpc/connect";
+import { createNodeHttpClient } from "@connectrpc/connect-node";
+import { createTransport } from "@connectrpc/connect/protocol-connect";
 import { Board } from "./board.js";
 import { backoff, now, sleep } from "./clock.js";
 import { BoarddError, failureOf, type Failure } from "./error.js";
-import { Ear } from "./silent.js";
+import { Ear, Silence } from "./silent.js";
+import { namesAnother, strange, Straights, wayOf, type Place, type Way } from "./straight.js";
 
 /** Where a boardd listens that was told nothing else. */
 export const defaultAddr = "http://127.0.0.1:7422";
@@ -27,6 +29,12 @@ export interface ClientOptions {
   callTimeoutMs?: number;
   /** For how long a call is repeated while the server is not reachable; 30,000. 0: a call is tried once. */
   retryForMs?: number;
+  /**
+   * Makes every call at addr. Otherwise, where several servers share their boards and say where clients may go straight to
+   * each of them, calls of a board go there once a server of addr has said so: with the same certificates, and never with
+   * less encryption than to addr.
+   */
+  stayAtAddr?: boolean;
 }
 
 /** What a call may be given. */
@@ -46,10 +54,26 @@ export interface Answer<T> {
   tries: number;
 }
 
+// In which the transport says what HTTP's status was: its errors have only words for some.
+const statusHeader = "Boardd-Client-Status";
+
+// The largest message that the transport reads or writes, in bytes: it has no limit by itself.
+const largest = 0xffffffff;
+
+/** Where one request goes. */
+interface Route {
+  transport: Transport;
+  ear: Ear | undefined;
+  /** Which of the addresses that were given, unless it goes straight to a place. */
+  at: number;
+}
+
 /** A Client calls a server with one token. Nothing is connected to before the first call. */
 export class Client {
   private readonly transports: Transport[];
   private readonly ears: Ear[]; // of each of the transports; none: there is only one
+  private readonly straights: Straights | undefined; // undefined: every call goes to the addresses that were given
+  private readonly straightTransports = new WeakMap<Place, Transport>();
   private readonly agent: { plain: http.Agent; tls: https.Agent };
   private readonly tokenFile: string | undefined;
   private readonly callTimeoutMs: number;
@@ -68,7 +92,9 @@ export class Client {
     this.agent = { plain: new http.Agent({ keepAlive: true }), tls: new https.Agent({ keepAlive: true, ...options.tls }) };
     const addrs = (options.addr ?? (env["BOARDD_ADDR"] || defaultAddr)).split(",").map((addr) => addr.trim());
     this.transports = addrs.map((addr) => this.transportTo(addr));
-    this.ears = addrs.length < 2 ? [] : addrs.map((addr, at) => new Ear((signal) => this.probe(addr, signal), () => this.leave(at)));
+    // A sign of life: whatever the server says, it says something.
+    this.ears = addrs.length < 2 ? [] : addrs.map((addr, at) => new Ear(async (signal) => void (await this.health(addr, signal)), () => this.leave(at)));
+    this.straights = options.stayAtAddr === true ? undefined : new Straights(addrs, async (addr, signal) => this.isOne(addr, signal));
   }
 
   private transportTo(addr: string): Transport {
@@ -78,7 +104,15 @@ export class Client {
     }
     // Bytes, not JSON: in boardd's JSON details stand as they are, and the standard codec would take them for base64.
     const agent = url.protocol === "https:" ? this.agent.tls : this.agent.plain;
-    return createConnectTransport({ httpVersion: "1.1", baseUrl: url.origin, useBinaryFormat: true, acceptCompression: [], nodeOptions: { agent } });
+    const send = createNodeHttpClient({ httpVersion: "1.1", nodeOptions: { agent } });
+    return createTransport({
+      ...{ baseUrl: url.origin, useBinaryFormat: true, interceptors: [], acceptCompression: [], sendCompression: null, compressMinBytes: 0, readMaxBytes: largest, writeMaxBytes: largest },
+      httpClient: async (request) => {
+        const answer = await send(request);
+        answer.header.set(statusHeader, String(answer.status));
+        return answer;
+      },
+    });
   }
 
   /** The board of a name. Nothing is asked of the server. */
@@ -103,67 +137,118 @@ export class Client {
     const changes = method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
     let unsure = false;
     let reloaded = false;
-    for (let tries = 1; ; tries++) {
-      const at = this.at;
+    let hurried = false;
+    for (let tries = 1, counted = 0; ; tries++) {
+      const way = wayOf(method, request);
+      const route = this.route(way);
       let failure: Failure;
       try {
         options.signal?.throwIfAborted();
-        const answer = await this.heard(at, waitMs > 0, options.signal, (signal) => this.transport(at).unary(method, signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request));
+        const answer = await heard(route, waitMs > 0, options.signal, (signal) => route.transport.unary(method, signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request));
+        this.answered(route, way, answer.header);
         return { message: answer.message, unsure, tries };
       } catch (reason) {
         failure = failureOf(method.name, reason, this.token !== "");
         if (options.signal?.aborted) {
-          if (timeIsOver(options.signal)) this.leave(at);
+          if (timeIsOver(options.signal)) this.failed(route, way, reason, failure);
           throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
         }
+        this.failed(route, way, reason, failure);
       }
       if (!failure.answered) checkEncoding(method, request);
-      unsure ||= changes && failure.sent && !failure.answered;
       const { error } = failure;
+      unsure ||= changes && ((failure.sent && !failure.answered) || error.kind === "OUTCOME_UNKNOWN");
+      const again = ["UNAVAILABLE", "INTERRUPTED", "OUTCOME_UNKNOWN"].includes(error.kind);
+      hurried = !hurried && way.again(again);
+      if (hurried) continue; // the addresses that were given have not been tried
+      counted++;
       if (error.kind === "UNAUTHENTICATED" && !reloaded) {
         reloaded = true;
         if (this.reload()) continue;
       }
-      if (!failure.answered || error.kind === "UNAVAILABLE") this.leave(at);
-      const another = tries % this.transports.length !== 0;
-      const pause = another ? 0 : Math.max(failure.pauseMs, backoff(Math.floor(tries / this.transports.length) - 1, 50, 2000));
-      const again = ["UNAVAILABLE", "INTERRUPTED", "OUTCOME_UNKNOWN"].includes(error.kind);
+      const another = counted % this.transports.length !== 0;
+      const pause = another ? 0 : Math.max(failure.pauseMs, backoff(Math.floor(counted / this.transports.length) - 1, 50, 2000));
       if (!again || now() + pause > until) throw inDoubt(error, unsure);
       await sleep(pause, options.signal);
     }
   }
 
-  /** Makes a call that answers with a stream, once. Its errors are a BoarddError. */
-  async *stream<I extends DescMessage, O extends DescMessage>(method: DescMethodServerStreaming<I, O>, request: MessageInitShape<I>, signal?: AbortSignal): AsyncGenerator<MessageShape<O>, void, undefined> {
-    const at = this.at;
+  /** Makes a call that answers with a stream, once. Its errors are a BoarddError; the way says how it went. */
+  async *stream<I extends DescMessage, O extends DescMessage>(method: DescMethodServerStreaming<I, O>, request: MessageInitShape<I>, signal?: AbortSignal, way = wayOf(method, request)): AsyncGenerator<MessageShape<O>, void, undefined> {
+    const route = this.route(way);
+    let begun = false;
     try {
-      const answer = await this.heard(at, false, signal, (signal) => this.transport(at).stream(method, signal, undefined, this.headers(), once(request)));
+      const answer = await heard(route, false, signal, (signal) => route.transport.stream(method, signal, undefined, this.headers(), once(request)));
+      this.answered(route, way, answer.header);
+      begun = true;
       yield* answer.message;
     } catch (reason) {
-      const { error, answered } = failureOf(method.name, reason, this.token !== "");
-      if (signal?.aborted) throw gaveUp(method.name, false, signal.reason);
+      const failure = failureOf(method.name, reason, this.token !== "");
+      const { error } = failure;
+      if (signal?.aborted) {
+        if (signal.reason instanceof Silence) this.left(route, way);
+        throw gaveUp(method.name, false, signal.reason);
+      }
+      const moved = begun && reason instanceof ConnectError && this.straights?.moved(way, reason.metadata) === true;
+      if (!moved) this.failed(route, way, reason, failure, begun);
       if (error.kind === "UNAUTHENTICATED" && this.reload()) throw new BoarddError("UNAVAILABLE", method.name, "the token's file has another token now", { cause: error });
-      if (!answered || error.kind === "UNAVAILABLE") this.leave(at);
       throw error;
     }
   }
 
-  /** Makes a request, and has it fail when its server turns out to be silent. */
-  private heard<T>(at: number, waits: boolean, signal: AbortSignal | undefined, request: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
-    const ear = this.ears[at];
-    return ear === undefined ? request(signal) : ear.listen(waits, signal, request);
+  /** Where a request goes: to the server that has its board, if that is known, or to the one that is called now. */
+  private route(way: Way): Route {
+    const { at } = this;
+    const place = way.board === "" ? undefined : this.straights?.of(way.board);
+    way.straight = place;
+    if (place === undefined) return { at, transport: this.transport(at), ear: this.ears[at] };
+    let transport = this.straightTransports.get(place);
+    if (transport === undefined) this.straightTransports.set(place, (transport = this.transportTo(place.addr)));
+    return { at, transport, ear: place.ear };
   }
 
-  /** Asks a server for a sign of life: whatever it says, it says something. */
-  private probe(addr: string, signal: AbortSignal): Promise<void> {
+  /** Takes note of an answer. */
+  private answered(route: Route, way: Way, header: Headers): void {
+    const status = Number(header.get(statusHeader));
+    const place = way.straight;
+    way.strange = place !== undefined && strange(status, header);
+    if (way.strange) return this.left(route, way);
+    if (way.board !== "") this.straights?.learn(way, status, header);
+    if (place !== undefined) this.straights?.done(place);
+  }
+
+  /** Takes note of an error: an answer that is one, or that there was none. */
+  private failed(route: Route, way: Way, reason: unknown, failure: Failure, begun = false): void {
+    const header = reason instanceof ConnectError ? reason.metadata : new Headers();
+    const said = !begun && header.has(statusHeader);
+    if (said) this.answered(route, way, header);
+    if (way.straight !== undefined ? said || begun : failure.answered && failure.error.kind !== "UNAVAILABLE") return;
+    if (said && namesAnother(header)) return; // it says who can serve
+    this.left(route, way);
+  }
+
+  /** Leaves the server of a request, which could not be made there. */
+  private left(route: Route, way: Way): void {
+    if (way.straight === undefined) this.leave(route.at);
+    else this.straights?.fail(way.straight);
+  }
+
+  /** Asks an address that one of the servers has named whether there is a server. */
+  private async isOne(addr: string, signal: AbortSignal): Promise<void> {
+    const status = await this.health(addr, signal);
+    if (status !== 200) throw new Error(`the server answers with status ${status}`);
+  }
+
+  /** Asks a server how it is, and returns the status of what it answers. The program does not go on for that. */
+  private health(addr: string, signal: AbortSignal): Promise<number> {
     const url = new URL("/healthz", addr);
     const [get, agent] = url.protocol === "https:" ? [https.get, this.agent.tls] : [http.get, this.agent.plain];
     return new Promise((resolve, reject) => {
       const answered = (answer: http.IncomingMessage): void => {
         answer.on("error", () => undefined).resume();
-        resolve();
+        resolve(answer.statusCode ?? 0);
       };
-      get(url, { agent, signal }, answered).on("error", reject);
+      get(url, { agent, signal }, answered).on("error", reject).on("socket", (socket) => socket.unref());
     });
   }
 
@@ -194,6 +279,11 @@ export class Client {
       return false; // the old one may be good again
     }
   }
+}
+
+/** Makes a request, and has it fail when its server turns out to be silent. */
+function heard<T>({ ear }: Route, waits: boolean, signal: AbortSignal | undefined, request: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+  return ear === undefined ? request(signal) : ear.listen(waits, signal, request);
 }
 
 /** Throws if a request cannot be sent at all, in which case the transport's error looks like one of the way to the server. */

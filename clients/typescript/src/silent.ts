@@ -50,6 +50,11 @@ export class Ear {
     }
   }
 
+  /** Asks for a sign of life now. */
+  alive(): Promise<boolean> {
+    return this.probe(AbortSignal.timeout(forMs)).then(() => true, () => false);
+  }
+
   private next(): void {
     if (this.listening || this.calls.size === 0) return;
     this.listening = true;
@@ -58,7 +63,7 @@ export class Ear {
 
   private async look(): Promise<void> {
     if ([...this.calls].some(({ due }) => now() >= due)) {
-      const alive = await this.probe(AbortSignal.timeout(forMs)).then(() => true, () => false);
+      const alive = await this.alive();
       if (!alive) this.leave(); // first: what fails is made again at once
       for (const call of this.calls) {
         call.due = now() + againMs;

@@ -1,7 +1,7 @@
 // Real servers for the tests, and a line to them that can be cut. BOARDD_PROGRAM is the server.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import * as net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,11 +20,24 @@ let boards = 0;
 export class Server {
   readonly dir = mkdtempSync(join(tmpdir(), "boardd-typescript-"));
   process!: ChildProcess;
-  port = 0;
+  /** The file of the configuration; absent: that of --dev. */
+  private config: string | undefined;
+
+  private constructor(public port = 0) {}
 
   static async start(): Promise<Server> {
     const server = new Server();
     started.add(server);
+    await server.start();
+    return server;
+  }
+
+  /** Starts a server with a configuration, at a port that it may name. */
+  static async configured(port: number, config: string): Promise<Server> {
+    const server = new Server(port);
+    started.add(server);
+    server.config = join(server.dir, "boardd.hcl");
+    writeFileSync(server.config, config);
     await server.start();
     return server;
   }
@@ -34,7 +47,8 @@ export class Server {
     rmSync(ready, { force: true });
     const program = process.env["BOARDD_PROGRAM"];
     if (program === undefined) throw new Error("BOARDD_PROGRAM names no server");
-    this.process = spawn(program, ["serve", "--dev", "--listen", `127.0.0.1:${this.port}`, "--ready-file", ready, "--data", join(this.dir, "data")], { stdio: ["ignore", "pipe", "pipe"] });
+    const how = this.config === undefined ? ["--dev"] : ["--config", this.config];
+    this.process = spawn(program, ["serve", ...how, "--listen", `127.0.0.1:${this.port}`, "--ready-file", ready, "--data", join(this.dir, "data")], { stdio: ["ignore", "pipe", "pipe"] });
     const log = createWriteStream(join(this.dir, "log"), { flags: "a" });
     this.process.stdout?.pipe(log);
     this.process.stderr?.pipe(log);
@@ -83,6 +97,8 @@ export class Line {
   /** How many answers to a call are thrown away, with the connection, after the server has done what it was asked for. */
   private lose = { call: "", times: 0 };
   lost = 0;
+  /** The last parts of the paths of all requests. */
+  readonly calls: string[] = [];
   private readonly open = new Set<net.Socket>();
   private readonly listener: net.Server;
 
@@ -90,7 +106,7 @@ export class Line {
     this.listener = net.createServer((here) => this.pass(here));
   }
 
-  static async to(server: Server): Promise<Line> {
+  static async to(server: { port: number }): Promise<Line> {
     const line = new Line(server.port);
     started.add(line);
     line.listener.listen(0, "127.0.0.1");
@@ -122,6 +138,8 @@ export class Line {
     const end = (): void => [here, there].forEach((socket) => (this.open.delete(socket), socket.destroy()));
     for (const socket of [here, there]) this.open.add(socket.on("error", end).on("close", end));
     here.on("data", (data) => {
+      const [, path] = /^(?:GET|POST) (\S+) /.exec(data.toString("latin1")) ?? [];
+      if (path !== undefined) this.calls.push(path.split("/").at(-1) ?? "");
       if (this.lose.times > 0 && data.toString("latin1").startsWith(`POST /boardd.v1.BoardService/${this.lose.call} `)) {
         this.lose.times--;
         losing = true;
@@ -134,6 +152,16 @@ export class Line {
       end();
     });
   }
+}
+
+/** A port that nobody listens at. */
+export async function freePort(): Promise<number> {
+  const listener = net.createServer().listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const { port } = listener.address() as net.AddressInfo;
+  listener.close();
+  await once(listener, "close");
+  return port;
 }
 
 /** Waits until something is so that nobody announces. */
