@@ -74,7 +74,7 @@ func TestPython(t *testing.T) {
 		plugins := filepath.Dir(testserver.Build(t, "./plugins/redis"))
 		environment := append(slices.Clone(environment), "BOARDD_REDIS="+redis.Addr, "BOARDD_PLUGINS="+plugins)
 		var modules sync.WaitGroup // all at once: they mostly wait
-		for _, module := range []string{"test_taskflow", "test_claims", "test_details", "test_conductor", "test_beside_redis"} {
+		for _, module := range []string{"test_taskflow", "test_claims", "test_details", "test_conductor", "test_beside_redis", "with_fleet"} {
 			modules.Go(func() { run(t, work, module, environment) })
 		}
 		modules.Wait()

@@ -6,9 +6,10 @@ import random
 import threading
 import time
 from typing import Any, FrozenSet, Mapping, NamedTuple, Optional, Tuple
-from urllib import parse
 
+from boardd import address
 from boardd import errors
+from boardd import straight
 from boardd import transport
 from boardd.messages import Json, seconds
 
@@ -47,6 +48,12 @@ class _Failed(NamedTuple):
     sent: bool  # the request left this machine, or may have
     pause: float  # for which the server wants to be left alone
 
+    @property
+    def lost(self) -> bool:
+        """What the request asks for may have been done all the same, here or
+        at a server to which it was passed on."""
+        return self.sent and not self.answered or self.error.kind == 'OUTCOME_UNKNOWN'
+
 
 class Client:
     """Calls a server with one token. It may be used by many threads at once.
@@ -60,11 +67,14 @@ class Client:
     :param cert_file: our own certificate, with ``key_file``
     :param call_timeout: seconds of one try of a call, beyond what it asks the server to wait
     :param retry_for: seconds for which a call is repeated while the server is not reachable. 0: it is tried once
+    :param stay_at_addr: make every call at addr. Otherwise, where several servers share their boards and say where
+                         clients may go straight to each of them, calls of a board go there once a server of addr has
+                         said so: with the same certificates, and never with less encryption than to addr
     """
 
     def __init__(self, addr: Optional[str] = None, token: Optional[str] = None, *, token_file: Optional[str] = None,
                  ca_file: Optional[str] = None, cert_file: Optional[str] = None, key_file: Optional[str] = None,
-                 call_timeout: float = 30.0, retry_for: float = 30.0) -> None:
+                 call_timeout: float = 30.0, retry_for: float = 30.0, stay_at_addr: bool = False) -> None:
         env = os.environ
         if token is None and token_file is None:
             token = env.get('BOARDD_TOKEN')
@@ -75,6 +85,7 @@ class Client:
             self._token = self._read_token(token_file)
         self._call_timeout = call_timeout
         self._retry_for = retry_for
+        self._stays = stay_at_addr
         addresses = [_address(a.strip()) for a in (addr or env.get('BOARDD_ADDR') or DEFAULT_ADDR).split(',')]
         self._servers = len(addresses)
         self._closed = threading.Event()
@@ -106,7 +117,9 @@ class Client:
             body['wait'] = seconds(wait)
         data = json.dumps(body, separators=(',', ':'), allow_nan=False).encode('utf-8')
         until = time.monotonic() + (self._retry_for + wait if within is None else within)
-        unsure, reloaded, tries = False, False, 0
+        of = request.get('board')
+        board = of if isinstance(of, str) and not self._stays else ''
+        unsure, reloaded, hurried, tries, counted = False, False, False, 0, 0
         while True:
             if self._closed.is_set() or cut is not None and cut.done:
                 raise errors.BoarddError('INTERRUPTED', method, 'gave up before the server answered',
@@ -115,18 +128,25 @@ class Client:
             timeout = self._call_timeout + wait
             if within is not None:
                 timeout = max(0.05, min(timeout, until - time.monotonic()))
-            answer, failed = self._try(method, data, timeout, wait > 0, cut)
+            way = straight.Way(board)
+            answer, failed = self._try(method, data, timeout, wait > 0, cut, way)
             if failed is None:
                 return Answer(answer, unsure, tries)
-            unsure = unsure or method not in READS and failed.sent and not failed.answered
+            unsure = unsure or method not in READS and failed.lost
             error = failed.error
+            if way.old:
+                continue  # there, on a new connection
+            hurried = not hurried and way.again(error.kind in _AGAIN)
+            if hurried:
+                continue  # the addresses that were given have not been tried
+            counted += 1
             if error.kind == 'UNAUTHENTICATED' and not reloaded:
                 reloaded = True
                 if self._reload():
                     continue
             pause = 0.0
-            if tries % self._servers == 0:  # no other one is left to ask
-                pause = max(failed.pause, backoff(tries // self._servers - 1, 0.05, 2.0))
+            if counted % self._servers == 0:  # no other one is left to ask
+                pause = max(failed.pause, backoff(counted // self._servers - 1, 0.05, 2.0))
             ended = self._closed.is_set() or cut is not None and cut.done
             if not ended and (error.kind not in _AGAIN or time.monotonic() + pause > until):
                 raise _in_doubt(error, unsure)
@@ -135,8 +155,8 @@ class Client:
             else:
                 cut.wait(pause)
 
-    def _try(self, method: str, data: bytes, timeout: float, waits: bool,
-             cut: Optional[transport.Cut]) -> Tuple[Json, Optional[_Failed]]:
+    def _try(self, method: str, data: bytes, timeout: float, waits: bool, cut: Optional[transport.Cut],
+             way: straight.Way) -> Tuple[Json, Optional[_Failed]]:
         headers = {
             'Content-Type': 'application/json',
             'Connect-Protocol-Version': '1',
@@ -145,7 +165,7 @@ class Client:
         if self._token:
             headers['Authorization'] = 'Bearer ' + self._token
         try:
-            status, got, text = self._transport.post(_PATH + method, data, headers, timeout, waits=waits, cut=cut)
+            status, got, text = self._transport.post(_PATH + method, data, headers, timeout, waits=waits, cut=cut, way=way)
         except transport.Broken as e:
             return {}, _Failed(errors.BoarddError('UNAVAILABLE', method, str(e)), False, e.sent, 0.0)
         if status == 400 and b'HTTP request to an HTTPS server' in text:
@@ -155,6 +175,8 @@ class Client:
             answer = json.loads(text)
         except ValueError:
             answer = None
+        if status == 200 and way.strange:
+            answer = None  # it is not the server's
         if status == 200 and isinstance(answer, dict):
             return answer, None
         return {}, _failed(method, status, got, answer, _OTHER_TOKEN if self._token else _NO_TOKEN)
@@ -209,17 +231,12 @@ def _in_doubt(error: errors.BoarddError, unsure: bool) -> errors.BoarddError:
                               'the answer to a try was lost, which may have done it: %s' % error, job=error.job)
 
 
-def _address(text: str) -> Tuple[bool, str, int]:
-    """Returns (whether by TLS, host, port)."""
-    wrong = errors.BoarddError('INVALID', 'Client', 'addr: want http://HOST:PORT or https://HOST:PORT, got %r' % text)
+def _address(text: str) -> address.Address:
     try:
-        url = parse.urlsplit(text)
-        host, port = url.hostname, url.port
+        return address.given(text)
     except ValueError:
-        raise wrong from None
-    if url.scheme not in ('http', 'https') or not host or url.path.strip('/') or url.query:
-        raise wrong
-    return url.scheme == 'https', host, port or (443 if url.scheme == 'https' else 80)
+        wrong = 'addr: want http://HOST:PORT or https://HOST:PORT, got %r' % text
+        raise errors.BoarddError('INVALID', 'Client', wrong) from None
 
 
 def doubled(attempt: int, first: float, most: float) -> float:

@@ -1,6 +1,7 @@
 """HTTP connections to a server, kept open between calls."""
 
 import http.client
+import selectors
 import socket
 import ssl
 import threading
@@ -9,10 +10,15 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Uni
 
 from boardd import forking
 from boardd import silent
+from boardd import straight
+from boardd.address import Address
 
 #: How long a connection may lie idle, in seconds, before it is not trusted any
 #: more. A server or something between may have dropped it without a word.
 IDLE = 20.0
+
+# What costs nothing to make, and takes any number of a socket.
+_Selector = getattr(selectors, 'PollSelector', selectors.SelectSelector)
 
 #: The largest answer that is read, in bytes: more than a server sends.
 MAX_ANSWER = 256 << 20
@@ -32,16 +38,16 @@ class Broken(Exception):
 
 
 class _Plain(http.client.HTTPConnection):
-    """A connection to one of some addresses."""
+    """A connection to an address."""
 
-    at = 0  # which of them
+    at: Address
 
 
 class _Secure(http.client.HTTPSConnection):
     """The same by TLS. Unlike its parent's, its socket is there to be cut while
     the two ends agree on the encryption, which a server that is stopped never does."""
 
-    at = 0
+    at: Address
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext) -> None:
         super().__init__(host, port, context=tls)
@@ -91,7 +97,8 @@ class Cut:
 
 
 class Transport(object):
-    """Posts bodies to the first of some addresses that answers.
+    """Posts bodies to the first of some addresses that answers, or straight to
+    the server that has the board that they are about.
 
     :param addresses: of (whether by TLS, host, port)
     """
@@ -99,44 +106,48 @@ class Transport(object):
     def __init__(self, addresses: Sequence[Tuple[bool, str, int]], connect_timeout: float = 10.0,
                  ca_file: Optional[str] = None, cert_file: Optional[str] = None,
                  key_file: Optional[str] = None) -> None:
-        self._addresses = addresses
+        self._addresses = [Address(*address) for address in addresses]
         self._connect_timeout = connect_timeout
+        self._ca_file, self._cert_file, self._key_file = ca_file, cert_file, key_file
         self._tls: Optional[ssl.SSLContext] = None
-        if any(secure for secure, _host, _port in self._addresses):
-            self._tls = ssl.create_default_context(cafile=ca_file)
-            if cert_file:
-                self._tls.load_cert_chain(cert_file, key_file)
+        if any(address.secure for address in self._addresses):
+            self._context()
         self._at = 0  # of the addresses
         self._closed = False
+        self._straights = straight.Straights(self._addresses, self._is_one)
         self.after_fork()
         forking.watch(self)
 
     def after_fork(self) -> None:
         self._lock = threading.Lock()
-        # (connection, since when), the newest last
-        self._idle: List[Tuple[_Connection, float]] = []
+        # By address: (connection, since when), the newest last
+        self._idle: Dict[Address, List[Tuple[_Connection, float]]] = {}
+        self._swept = 0.0  # when the old ones were closed
         # Connections that close() may cut.
         self._waiting: Set[_Connection] = set()
-        # By address; none where there is only one, as it is asked anyway.
-        self._ears: Dict[int, silent.Ear] = {}
+        # Of the addresses; none where there is only one, as it is asked anyway.
+        self._ears: List[silent.Ear] = []
         if len(self._addresses) > 1:
-            self._ears = {at: self._ear(at) for at in range(len(self._addresses))}
+            self._ears = [self._ear(at) for at in range(len(self._addresses))]
+        self._straights.after_fork()
 
     def close(self) -> None:
         """Closes what is idle and cuts what waits; the rest ends by itself."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
+            idle, self._idle = self._idle, {}
             waiting = list(self._waiting)
-        for conn, _since in idle:
-            conn.close()
+        for conns in idle.values():
+            for conn, _since in conns:
+                conn.close()
         for conn in waiting:
             _cut(conn)
-        for ear in self._ears.values():
+        for ear in self._ears:
             ear.close()
+        self._straights.close()
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str], timeout: float, fresh: bool = False,
-             waits: bool = False, cut: Optional[Cut] = None) -> Tuple[int, Any, bytes]:
+             waits: bool = False, cut: Optional[Cut] = None, way: Optional[straight.Way] = None) -> Tuple[int, Any, bytes]:
         """Returns (status, headers, body of the answer).
 
         :param timeout: seconds of silence after which there is no answer
@@ -145,27 +156,63 @@ class Transport(object):
                       that it closed after it had read the request
         :param waits: whether close() may cut it short
         :param cut: what else may
+        :param way: which board it is about, if it may go straight to the
+                    server of that, and then where it went
         """
-        conn, reused = self._take(fresh)
+        place = None
+        if way is not None and way.board:
+            place = way.straight = self._straights.of(way.board)
+        at = self._at  # somebody else may go on to the next
+        conn, reused = self._take(place.address if place is not None else self._addresses[at], fresh)
         with self._lock:
             if waits and not self._closed:
                 self._waiting.add(conn)
-        ear = self._ears.get(conn.at)
+        ear = place.ear if place is not None else self._ears[at] if self._ears else None
         call = ear.listen(waits, lambda: _cut(conn)) if ear is not None else None
         try:
             answer = self._exchange(conn, path, body, headers, timeout, cut, call)
-            if answer[0] == 503 and len(self._addresses) > 1:  # it cannot serve now
-                self._give_up(conn.at, another=True)
+            if place is None:
+                self._answered(at, way, answer)
+            else:
+                assert way is not None
+                self._answered_straight(place, way, answer)
             return answer
         except Broken as e:
             if cut is None or not cut.done:
-                self._give_up(conn.at, another=e.late or not reused)
+                self._drop_idle(conn.at)
+                self._failed(at, place, way, old=reused and not e.late)
             raise
         finally:
             if ear is not None and call is not None:
                 ear.answered(call)
             with self._lock:
                 self._waiting.discard(conn)
+
+    def _failed(self, at: int, place: Optional[straight.Place], way: Optional[straight.Way], old: bool) -> None:
+        if place is None:
+            if not old:
+                self._leave(at)
+            return
+        assert way is not None
+        way.old = old
+        if not old:
+            self._straights.fail(place)
+
+    def _answered(self, at: int, way: Optional[straight.Way], answer: Tuple[int, Any, bytes]) -> None:
+        status, headers, _body = answer
+        if way is not None and way.board:
+            self._straights.learn(way, status, headers)
+        if status == 503 and not straight.names_another(headers):  # it cannot serve now, nor say who can
+            self._leave(at)
+
+    def _answered_straight(self, place: straight.Place, way: straight.Way, answer: Tuple[int, Any, bytes]) -> None:
+        status, headers, _body = answer
+        way.strange = straight.strange(status, headers)
+        if way.strange:
+            self._straights.fail(place)
+            return
+        self._straights.learn(way, status, headers)
+        self._straights.done(place)
 
     def _exchange(self, conn: _Connection, path: str, body: bytes, headers: Mapping[str, str], timeout: float,
                   cut: Optional[Cut], call: Optional[silent.Attended]) -> Tuple[int, Any, bytes]:
@@ -198,65 +245,102 @@ class Transport(object):
         finally:
             if cut is not None:
                 cut._release(conn)
-        self._put(conn, keep=not answer.will_close)
+        self._put(conn, keep=not answer.will_close and conn.sock is not None)
         return answer.status, answer.headers, data
 
     def _ear(self, at: int) -> silent.Ear:
-        return silent.Ear(lambda: self._alive(at), lambda: self._give_up(at, another=True))
+        # A sign of life: whatever the server says, it says something.
+        return silent.Ear(lambda: self._health(self._addresses[at]) is not None, lambda: self._leave(at))
 
-    def _alive(self, at: int) -> bool:
-        """Asks a server for a sign of life: whatever it says, it says something."""
+    def _is_one(self, address: Address) -> bool:
+        """Asks an address that one of the servers has named whether there is a server."""
+        return self._health(address) == 200
+
+    def _health(self, address: Address) -> Optional[int]:
+        """Asks a server how it is, and returns the status of what it answers; None: nothing."""
         until = time.monotonic() + silent.FOR
-        conn = self._connection(at)
+        try:
+            conn = self._connection(address)
+        except (OSError, ValueError):  # the files for TLS, which are not what they were
+            return None
         try:
             conn.timeout = silent.FOR
             conn.connect()
             conn.sock.settimeout(max(0.001, until - time.monotonic()))
             conn.request('GET', '/healthz')
-            conn.getresponse()
-        except (OSError, http.client.HTTPException):
-            return False
+            return conn.getresponse().status
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
         finally:
             conn.close()
-        return True
 
-    def _take(self, fresh: bool) -> Tuple[_Connection, bool]:
+    def _take(self, address: Address, fresh: bool) -> Tuple[_Connection, bool]:
         with self._lock:
             now = time.monotonic()
-            while self._idle and not fresh:
-                conn, since = self._idle.pop()
-                if now - since <= IDLE and conn.at == self._at:
+            idle = [] if fresh else self._idle.get(address, [])
+            while idle:
+                conn, since = idle.pop()
+                if now - since <= IDLE and not _ended(conn):
                     return conn, True
                 conn.close()
-            return self._connection(self._at), False
+        return self._connection(address), False
 
-    def _connection(self, at: int) -> _Connection:
-        secure, host, port = self._addresses[at]
+    def _connection(self, address: Address) -> _Connection:
         conn: _Connection
-        if secure:
-            assert self._tls is not None
-            conn = _Secure(host, port, self._tls)
+        if address.secure:
+            conn = _Secure(address.host, address.port, self._context())
         else:
-            conn = _Plain(host, port)
-        conn.at = at
+            conn = _Plain(address.host, address.port)
+        conn.at = address
         return conn
 
-    def _put(self, conn: _Connection, keep: bool) -> None:
-        with self._lock:
-            if keep and not self._closed:
-                self._idle.append((conn, time.monotonic()))
-                return
-        conn.close()
+    def _context(self) -> ssl.SSLContext:
+        """What all connections by TLS have in common."""
+        if self._tls is None:
+            tls = ssl.create_default_context(cafile=self._ca_file)
+            if self._cert_file:
+                tls.load_cert_chain(self._cert_file, self._key_file)
+            self._tls = tls
+        return self._tls
 
-    def _give_up(self, at: int, another: bool) -> None:
-        """Trusts no connection any more, and perhaps not the address, unless
-        somebody has left that meanwhile."""
+    def _put(self, conn: _Connection, keep: bool) -> None:
+        old: List[_Connection] = []
         with self._lock:
-            if another and self._at == at:
-                self._at = (at + 1) % len(self._addresses)
-            idle, self._idle = self._idle, []
+            now = time.monotonic()
+            if keep and not self._closed:
+                self._idle.setdefault(conn.at, []).append((conn, now))
+            else:
+                old.append(conn)
+            if now - self._swept > IDLE:  # of those that nobody calls any more, too
+                self._swept = now
+                for address, conns in list(self._idle.items()):
+                    old += [conn for conn, since in conns if now - since > IDLE]
+                    self._idle[address] = [(conn, since) for conn, since in conns if now - since <= IDLE]
+                    if not self._idle[address]:
+                        del self._idle[address]
+        for conn in old:
+            conn.close()
+
+    def _drop_idle(self, address: Address) -> None:
+        """Trusts no connection to an address any more."""
+        with self._lock:
+            idle = self._idle.pop(address, [])
         for conn, _since in idle:
             conn.close()
+
+    def _leave(self, at: int) -> None:
+        """Goes on to the next address, unless somebody has done that meanwhile."""
+        with self._lock:
+            if self._at == at:
+                self._at = (at + 1) % len(self._addresses)
+        self._drop_idle(self._addresses[at])
+
+
+def _ended(conn: _Connection) -> bool:
+    """Whether the server has closed a connection that was kept."""
+    with _Selector() as selector:
+        selector.register(conn.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _cut(conn: http.client.HTTPConnection) -> None:

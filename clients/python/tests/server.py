@@ -79,13 +79,13 @@ def _die_with_parent():
 class Server(object):
     """A boardd in a process of its own, with a folder of its own."""
 
-    def __init__(self, boards, extra=''):
+    def __init__(self, boards, extra='', config=None, port=0):
         self._dir = tempfile.TemporaryDirectory(prefix='boardd-python-')
         self._config = os.path.join(self._dir.name, 'boardd.hcl')
         self._instance = '%d-%d' % (os.getpid(), next(_instances))
         with open(self._config, 'w') as f:
-            f.write(_config(boards, extra, self._instance))
-        self.port = 0
+            f.write(config or _config(boards, extra, self._instance))
+        self.port = port
         self.dir = self._dir.name
         self.process = None
         self.start()
@@ -127,6 +127,46 @@ class Server(object):
     def close(self):
         self.stop()
         self._dir.cleanup()
+
+
+_FLEET = '''
+plugin_dir = "%(plugins)s"
+advertise  = "http://127.0.0.1:%(port)d"
+fleet {
+  public = "http://127.0.0.1:%(public)d"
+}
+token "root" {
+  roles  = ["operator"]
+  secret = "%(token)s"
+}
+backend "main" {
+  driver = "redis"
+  config = { address = "%(redis)s" }
+}
+catalog {
+  backend = "main"
+}
+%(boards)s
+'''
+
+
+class Member(object):
+    """A server of a fleet on Redis, and the line at which clients may go
+    straight to it."""
+
+    def __init__(self, boards):
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        self.line = Line(port)
+        text = ''.join('board "%s" {\n  backend = "main"\n}\n' % name for name in boards)
+        config = _FLEET % {'plugins': PLUGINS, 'port': port, 'public': self.line.port, 'token': TOKEN, 'redis': REDIS,
+                           'boards': text}
+        self.server = Server([], config=config, port=port)
+        self.addr = 'http://127.0.0.1:%d' % port
+
+    def close(self):
+        self.line.close()
+        self.server.close()
 
 
 _shared = None
