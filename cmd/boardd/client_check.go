@@ -21,7 +21,8 @@ func (p *program) clientCheckCommand() *cobra.Command {
 	var only []string
 	c := p.command("check [--only NAME]... -- COMMAND [ARG...]", "Try a worker with a server that has a bad day",
 		"It starts a server of its own and a worker, which is COMMAND, and has answers get lost,\n"+
-			"connections break, claims end, the server die, and the first of two addresses fall silent.\n"+
+			"connections break, claims end, the server die, the first of two addresses fall silent, and\n"+
+			"the board be called at another address.\n"+
 			"It ends with 1 when the worker does something else than it must. What COMMAND has to do\n"+
 			"is in docs/writing-a-client.md.",
 		"boardd client check -- node worker.js",

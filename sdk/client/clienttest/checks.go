@@ -22,6 +22,7 @@ var checks = []check{
 	{"timeout", timeout},
 	{"silent", silent},
 	{"elsewhere", elsewhere},
+	{"straight", straight},
 	{"restarted", restarted},
 	{"stopped", stopped},
 	{"revoked", revoked},

@@ -29,6 +29,11 @@ type line struct {
 var losable = []string{"Work", "ClaimJobs", "ExtendClaims", "ConsumeJobs", "AbandonJobs", "TrashJobs"}
 
 func newLine(server string) (*line, error) {
+	return newLineFor(server, func(l http.Handler) http.Handler { return l })
+}
+
+// newLineFor opens a line of which something more is to be seen, or to be bad.
+func newLineFor(server string, wrap func(http.Handler) http.Handler) (*line, error) {
 	to, err := url.Parse(server)
 	if err != nil {
 		return nil, err
@@ -47,7 +52,7 @@ func newLine(server string) (*line, error) {
 		},
 	}
 	close(l.hears)
-	l.server = &http.Server{Handler: l, ReadHeaderTimeout: time.Minute, ConnState: l.changed}
+	l.server = &http.Server{Handler: wrap(l), ReadHeaderTimeout: time.Minute, ConnState: l.changed}
 	go func() { _ = l.server.Serve(listener) }() // it ends with close
 	return l, nil
 }

@@ -1,6 +1,7 @@
 // Command worker is Go's worker, to be judged by clienttest. It is wrong in one way with an
 // argument: with "deaf" its handlers do not hear that they are over, with "twice" they work
-// twice, with "patient" it takes every server for alive, with "alone" it knows the first one only.
+// twice, with "patient" it takes every server for alive, with "alone" it knows the first one only,
+// with "stays" it makes every call there, with "trusting" it takes any address for one.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -76,6 +78,21 @@ func (patient) Do(r *http.Request) (*http.Response, error) {
 	return http.DefaultClient.Do(r)
 }
 
+// trusting makes an address of whatever a server names.
+type trusting struct{}
+
+// Do makes a request, and mends what the answer says.
+func (trusting) Do(r *http.Request) (*http.Response, error) {
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if public, err := url.Parse(answer.Header.Get("Boardd-Public")); err == nil && public.Host != "" {
+		answer.Header.Set("Boardd-Public", "http://"+public.Host)
+	}
+	return answer, nil
+}
+
 func main() {
 	config := client.Config{Addr: os.Getenv("BOARDD_ADDR"), Token: os.Getenv("BOARDD_TOKEN")}
 	if wrong("alone") {
@@ -84,6 +101,10 @@ func main() {
 	if wrong("patient") {
 		config.HTTPClient = patient{}
 	}
+	if wrong("trusting") {
+		config.HTTPClient = trusting{}
+	}
+	config.StayAtAddr = wrong("stays")
 	c, err := client.New(config)
 	if err != nil {
 		panic(err)
