@@ -159,7 +159,8 @@ type Change struct {
 	// Record shows the job after the change, without details. It is always set,
 	// with the whole posting, for a job that came onto the board (posted, restored,
 	// foreign). For others it may be Sparse, since the watcher has the posting
-	// already; a watcher that has not may Read it.
+	// already; a watcher that has not may Read it. A store may show a later record, but not
+	// where a job went to the trash: its status then says why.
 	Record *Record
 	Sparse bool // Record.Posting has only its ID
 }

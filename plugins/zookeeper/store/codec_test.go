@@ -84,10 +84,12 @@ func TestRecordSettles(t *testing.T) {
 
 func TestEntry(t *testing.T) {
 	t.Parallel()
-	e := entry{job.ID{1, 2}, job.Abandoned, "a reason", "an owner", 3}
-	back, err := decodeEntry(e.encode())
-	if diff := cmp.Diff(e, back, allowed); err != nil || diff != "" {
-		t.Errorf("%v, %s", err, diff)
+	for _, status := range [][]byte{nil, {}, {1, 2}} {
+		e := entry{job.ID{1, 2}, job.TrashedEvent, "a reason", "an owner", 3, status}
+		back, err := decodeEntry(e.encode())
+		if diff := cmp.Diff(e, back, allowed); err != nil || diff != "" {
+			t.Errorf("%v, %s", err, diff)
+		}
 	}
 }
 

@@ -146,7 +146,7 @@ func (b *board) settle(next *view, ch *change, w written) {
 	// with the board.
 	found := !ch.quiet && (w.series != b.root.log || b.log.has(w.number))
 	if !ch.silent && !found {
-		b.emit(ch.event, next, b.instant(), w.zxid, w.at, ch.reason, ch.who)
+		b.emit(ch.event, next.show(b.instant(), 0), w.zxid, w.at, ch.reason, ch.who)
 	}
 	if !ch.quiet && !found {
 		b.log.know(w.number, w.zxid)
@@ -204,7 +204,10 @@ func (t *transaction) build(add func(*session.Multi)) error {
 	}
 	add(m)
 	if !ch.quiet {
-		line := entry{v.id, ch.event, ch.reason, ch.who, t.children}
+		line := entry{v.id, ch.event, ch.reason, ch.who, t.children, nil}
+		if ch.event == job.TrashedEvent && len(ch.rec.status) <= mostLogStatus {
+			line.status = ch.rec.status
+		}
 		t.log = m.Create(t.at.log(t.series)+"/"+logPrefix, line.encode(), session.Persistent|session.Sequential)
 	}
 	if m.Size() > session.MaxRequest {

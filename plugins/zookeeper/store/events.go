@@ -173,9 +173,9 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 }
 
 // emit has watchers told of a change. b.mu is held.
-func (b *board) emit(event job.EventType, v *view, at instant, position uint64, when int64, reason, owner string) {
+func (b *board) emit(event job.EventType, rec *driver.Record, position uint64, when int64, reason, owner string) {
 	position = max(position, b.events.told+1) // of what is found out late, such as another host's extension
 	b.events.waiting = append(b.events.waiting, driver.Change{
-		Event: event, Job: v.id, Position: driver.Position(position), At: atMillis(when), Reason: reason, Owner: owner, Record: v.show(at, 0),
+		Event: event, Job: rec.Posting.ID, Position: driver.Position(position), At: atMillis(when), Reason: reason, Owner: owner, Record: rec,
 	})
 }

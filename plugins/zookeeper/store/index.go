@@ -109,7 +109,7 @@ func (b *board) learn(old, v *view) *view {
 	switch {
 	case byUs && old != nil && old.rec != nil && old.rec.version == v.rec.version && before == after:
 		b.put(v)
-		b.emit(job.Extended, v, at, v.rec.position, v.rec.changedAt, "", v.owner())
+		b.emit(job.Extended, v.show(at, 0), v.rec.position, v.rec.changedAt, "", v.owner())
 	case byUs && after.claim == 0:
 		b.put(v)
 	case before == after:
@@ -137,7 +137,7 @@ func (b *board) strange(old, v *view, at instant) {
 		b.folder.dirty = true // its stat says how far the store is
 	}
 	b.put(v)
-	b.emit(job.ForeignChange, v, at, v.position(), v.changedAt(), "", owner)
+	b.emit(job.ForeignChange, v.show(at, 0), v.position(), v.changedAt(), "", owner)
 	if v.rec == nil && v.node == "" && old != nil {
 		// Nothing is left that could be read: the last word is that it ended.
 		last := &b.events.waiting[len(b.events.waiting)-1]

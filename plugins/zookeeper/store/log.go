@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -37,9 +38,17 @@ type entry struct {
 	// children is how many nodes came to TaskFlow's folder, and went, with the change;
 	// unknownChildren in an entry of a program that did not say so.
 	children int32
+
+	// status is that of a job that went to the trash, of which nothing may be left when another
+	// host looks; nil if it is long, or the program did not say so.
+	status []byte
 }
 
-const unknownChildren = -1
+const (
+	unknownChildren = -1
+
+	mostLogStatus = 16 << 10
+)
 
 func (e *entry) encode() []byte {
 	w := writer{append(make([]byte, 0, 64), logFormat, byte(e.event))}
@@ -47,6 +56,9 @@ func (e *entry) encode() []byte {
 	w.bytes([]byte(e.reason))
 	w.bytes([]byte(e.owner))
 	w.uint(uint64(e.children)) //nolint:gosec // it is not negative
+	if e.status != nil {
+		w.bytes(e.status)
+	}
 	return w.out
 }
 
@@ -61,6 +73,9 @@ func decodeEntry(data []byte) (entry, error) {
 	e.reason, e.owner = string(d.bytes()), string(d.bytes())
 	if e.children = unknownChildren; d.err == nil && len(d.in) > 0 {
 		e.children = int32(min(d.uint(), math.MaxInt32)) //nolint:gosec // it is cut
+	}
+	if d.err == nil && len(d.in) > 0 {
+		e.status = d.bytes()
 	}
 	return e, d.err
 }
@@ -224,7 +239,7 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 			if v == nil {
 				v = &view{id: l.id}
 			}
-			b.emit(l.event, v, at, l.position, l.at, l.reason, l.owner)
+			b.emit(l.event, l.show(v, at), l.position, l.at, l.reason, l.owner)
 		}
 		b.reached(l.position)
 		b.log.know(numbers[i], l.position)
@@ -241,6 +256,19 @@ type logLine struct {
 	position uint64
 	at       int64
 	found    bool
+}
+
+// show returns the job after the change, or as it is now. Of one that went to the trash that
+// would not do: whoever is told of it has to learn why, also if it has left the trash again.
+func (l *logLine) show(v *view, at instant) *driver.Record {
+	rec := v.show(at, 0)
+	if l.event != job.TrashedEvent || l.status == nil || rec.State == job.Trashed {
+		return rec
+	}
+	return &driver.Record{
+		Posting: rec.Posting, State: job.Trashed, Version: l.position, Position: driver.Position(l.position), Status: l.status,
+		EndedAt: atMillis(l.at), ModifiedAt: atMillis(l.at),
+	}
 }
 
 // readLine reads an entry, and the job that it is about if it is news.

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ var trafficChecks = []check{
 var hostsChecks = []check{
 	{name: "hosts/holds", run: ofCrowd((*crowd).holds)},
 	{name: "hosts/watchers", run: ofCrowd((*crowd).watchers)},
+	{name: "hosts/trashed", run: ofCrowd((*crowd).trashed)},
 	{name: "hosts/snapshot", run: ofCrowd(func(c *crowd) { c.hosts[len(c.hosts)-1].snapshot(c.hosts...) })},
 	{name: "hosts/moved", run: ofCrowd((*crowd).moved)},
 	{name: "hosts/tries", run: ofCrowd((*crowd).tries)},
@@ -55,6 +57,41 @@ func (c *crowd) watchers() {
 	list := c.witnesses()
 	c.traffic()
 	c.testify(list)
+}
+
+// trashed checks that whoever watches on another host is told of a job that went to the trash as
+// it was there, though it was put back or purged at once: its status says why it went.
+func (c *crowd) trashed() {
+	const jobs = 8
+	last := c.hosts[len(c.hosts)-1]
+	f := last.follow(last.status.Position)
+	var ids []job.ID
+	var end driver.Position
+	for n := range jobs {
+		id := c.post().ID
+		aside := byToken(driver.Trash, c.claim(id, "w"))
+		status := []byte("why " + itoa(uint64(n)))
+		aside.Status, aside.Event = &status, job.TrashedEvent
+		c.must(0, aside)
+		away := plain(driver.Purge, id)
+		if n%2 == 0 {
+			away = plain(driver.Restore, id)
+		}
+		end = c.must(0, away)[0].Position
+		ids = append(ids, id)
+	}
+	f.until(last, end)
+	for n, id := range ids {
+		seen := f.seen(id)
+		i := slices.IndexFunc(seen, func(change driver.Change) bool { return change.Event == job.TrashedEvent })
+		if i < 0 {
+			c.Errorf("another host was not told that a job went to the trash: %d changes", len(seen))
+			continue
+		}
+		if rec := seen[i].Record; rec == nil || rec.State != job.Trashed || string(rec.Status) != "why "+itoa(uint64(n)) { //nolint:gosec // not negative
+			c.Errorf("another host was told that a job went to the trash with the record %+v: want it in the trash with the status %q", rec, "why "+itoa(uint64(n))) //nolint:gosec // likewise
+		}
+	}
 }
 
 // hostsOne checks that a driver which declares so really has its store for itself.
