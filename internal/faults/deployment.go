@@ -105,9 +105,9 @@ board %q {
   backend = "main"
   config  = { %s }
 }
-`
+%s`
 
-func deploy(t testing.TB, programs string, s Schedule) *deployment {
+func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) *deployment {
 	t.Helper()
 	d := &deployment{alone: s.Policies}
 	if s.Store == Moving {
@@ -138,7 +138,7 @@ func deploy(t testing.TB, programs string, s Schedule) *deployment {
 	}
 	d.start(t, programs, s, func(programs string) []byte {
 		return fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
-			board, place("faults"), limits, clockBoard, place("clock"), busyBoard, place("busy"), otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, place("others"))
+			board, place("faults"), limits, clockBoard, place("clock"), busyBoard, place("busy"), otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, place("others"), hooked(told, place))
 	})
 	return d
 }

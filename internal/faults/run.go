@@ -51,7 +51,8 @@ const (
 func Run(t testing.TB, programs string, s Schedule, keep string) *history.History {
 	t.Helper()
 	recorder := history.NewRecorder(s.Store, s.Seed)
-	d := deploy(t, programs, s)
+	told := receiver(t, s, recorder)
+	d := deploy(t, programs, s, told)
 	config := workload.Config{
 		Recorder: recorder, Board: board, Seed: s.Seed, Clients: s.Clients, Pause: s.Pause, Lease: s.Lease, Limited: s.Limit > 0,
 		Timeouts: s.Before == "" && !s.TaskFlow,
@@ -93,7 +94,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		pryer, _ := d.connect(t, 0, otherSecret)
 		clients = append(clients, other.Run, func(ctx context.Context) { load.Pry(ctx, pryer, otherBoard) })
 	}
-	sides := d.sides(t, s, recorder)
+	sides := d.sides(t, s, recorder, told)
 	for _, beside := range sides {
 		clients = append(clients, beside.run)
 	}
@@ -134,7 +135,7 @@ type side struct {
 
 // sides are those of a schedule: where what was posted may be lost, or may be read by a program
 // that knows nothing of what they use, there are none.
-func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder) (all []side) {
+func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder, told *workload.Receiver) (all []side) {
 	t.Helper()
 	if s.loses() || s.Before != "" {
 		return nil
@@ -145,13 +146,18 @@ func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder)
 		relays := workload.NewRelays(recorder, busyBoard, d.doors(t, secret), s.Seed)
 		all = append(all, side{"what servers hear of each other", relays.Run, func(ctx context.Context) error { return relays.Rest(ctx, busyWhile) }})
 	}
-	still := d.each(t, secret)[serverName(0)].Board(clockBoard)
+	reader := d.each(t, secret)[serverName(0)]
+	still := reader.Board(clockBoard)
 	clock := d.clock(t, recorder)
 	all = append(all, side{"the schedules", clock.Run, func(ctx context.Context) error { return clock.Rest(ctx, still, patience) }})
 	if s.Store != ZooKeeper { // which counts no batches
 		c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
 		batches := workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
 		all = append(all, side{"the batches", batches.Run, func(ctx context.Context) error { return batches.Rest(ctx, still, patience) }})
+	}
+	if told != nil {
+		hooks := d.webhooks(t, told, recorder, s.Seed)
+		all = append(all, side{"what webhooks are told", hooks.Run, func(ctx context.Context) error { return hooks.Rest(ctx, reader.Board(deliveriesBoard), patience) }})
 	}
 	return all
 }

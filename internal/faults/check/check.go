@@ -54,6 +54,7 @@ func All() []Checker {
 		{"ticks", "each tick of a schedule has one job, which comes once, and it goes on when nothing is broken any more", ticks},
 		{"batches", "a batch counts what became of its jobs, and the job that follows it comes once, when none of them is open", batches},
 		{"moves", "a move of a board ends when nothing is broken any more", moves},
+		{"webhooks", "each event of a job is told its webhooks, signed, until they take it, those of one job in order, and nothing else is told", webhooks},
 		{"apart", "what was posted to one tenant's board is shown on no other one, and nothing is done about it there", apart},
 		{"linear", "the calls on each job look as if they had come one after the other", Linear},
 	}

@@ -229,6 +229,10 @@ var bads = []struct {
 	{"batches", "it counts", func(h *history.History) { h.Batches[0].Shown.Trashed = 0 }},
 	{"batches", "posted once more", func(h *history.History) { h.Batches[0].Away = true }},
 	{"batches", "is not on the board", func(h *history.History) { h.Batches[0].Listed = false }},
+	{"webhooks", "is not signed", func(h *history.History) {
+		h.Webhooks = []history.Webhook{told()}
+		h.Webhooks[0].Requests[3].Signed = false
+	}},
 	{"ticks", "it was posted twice", func(h *history.History) { h.Schedules[0].Jobs[0] = "3" }},
 	{"ticks", "3 ticks of schedule s were posted, and 5 to 7 have been", func(h *history.History) { h.Schedules[0].Jobs = nil }},
 	{"ticks", "posted nothing any more after its tick of 1970-01-01T00:00:06Z", func(h *history.History) { h.Schedules[0].WentOn = false }},

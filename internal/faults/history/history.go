@@ -193,6 +193,9 @@ type History struct {
 	// Moves are those of boards from store to store.
 	Moves []Move `json:"moves,omitempty"`
 
+	// Webhooks are those of a board on which nothing else is done.
+	Webhooks []Webhook `json:"webhooks,omitempty"`
+
 	// OpenJobs is the limit of a board's open jobs, by its name.
 	OpenJobs map[string]int `json:"openJobs,omitempty"`
 

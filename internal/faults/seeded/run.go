@@ -54,6 +54,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 		recorder.Change(func(h *history.History) { h.OpenJobs = map[string]int{board: bug.Limit} })
 	}
 	bug.complete(seed)
+	bug.receive(t, recorder)
 	programs := bug.programs(seed)
 	addrs := []string{serve(t, &bug, programs)}
 	if bug.hosts || bug.busy {
@@ -87,9 +88,11 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others.Go(func() { clock.Run(ctx) })
 	batches := workload.NewBatches(recorder, scheduler, seed)
-	others.Go(func() { batches.Run(ctx) })
+	hooks, tell := bug.hooked(t, recorder, addrs[0], seed)
+	for _, run := range []func(context.Context){clock.Run, batches.Run, tell} {
+		others.Go(func() { run(ctx) })
+	}
 	relays := workload.NewRelays(recorder, busyBoard, bug.servers(t, addrs, seed), seed)
 	if bug.busy {
 		others.Go(func() { relays.Run(ctx) })
@@ -110,7 +113,7 @@ func Run(t testing.TB, bug Bug, seed uint64) *history.History {
 	}
 	still := readers[serverName(0)].Board(clockBoard)
 	for _, err := range []error{
-		relays.Rest(t.Context(), shortest/2),
+		relays.Rest(t.Context(), shortest/2), bug.told(t, hooks, readers[serverName(0)]),
 		load.Rest(t.Context(), readers, watchers, patience), clock.Rest(t.Context(), still, patience), batches.Rest(t.Context(), still, patience),
 	} {
 		if err != nil { // a wrong server may never come to rest
@@ -138,6 +141,7 @@ func (bug *Bug) meddle(ctx context.Context, t testing.TB, others *sync.WaitGroup
 // complete gives the zero Bug what bugs need to show themselves, by turns.
 func (bug *Bug) complete(seed uint64) {
 	if bug.Name == "" {
+		bug.webhooks = true
 		switch seed % 3 {
 		case 0:
 			bug.busy = true
@@ -253,6 +257,7 @@ func serve(t testing.TB, bug *Bug, programs map[string]driver.Program) string {
 		settings.Backends = append(settings.Backends, config.Backend{Name: away, Driver: away, Settings: []byte("{}"), Tenants: []string{"*"}})
 		settings.Tokens[0].Roles = []tenant.Role{tenant.Operator}
 	}
+	bug.tell(t, &settings)
 	h, err := host.Open(t.Context(), host.Config{Config: settings, Logger: quiet, Drivers: programs})
 	if err != nil {
 		t.Fatal(err)

@@ -4,9 +4,11 @@ package seeded
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync/atomic"
 
+	"github.com/boardd/boardd/internal/faults/workload"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/drivertest/seeded"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
@@ -33,7 +35,11 @@ type Bug struct {
 	busy     bool                                                        // it shows only where two hosts hear of many changes
 	policies bool                                                        // it shows only where policies change
 	moves    moveStep                                                    // it shows only where a board moves, of which drivers take steps so
+	webhooks bool                                                        // it shows only where webhooks are told
+	courier  func(http.Handler) http.Handler                             // stands between servers and their webhooks' receiver; nil: nothing
 	hooks    map[string]hook
+
+	receiver *workload.Receiver // of webhooks; nil: none is told
 }
 
 // All returns every bug.
@@ -62,7 +68,7 @@ func All() []Bug {
 		bug, _ := seeded.Find(known.name)
 		all = append(all, Bug{Name: bug.Name, Where: Driver, Doc: bug.Doc, Checker: known.checker, open: bug.Open, hosts: bug.Hosts})
 	}
-	return slices.Concat(all, driverBugs(), moveBugs(), watchBugs(), serverBugs(), clientBugs())
+	return slices.Concat(all, driverBugs(), moveBugs(), watchBugs(), webhookBugs(), serverBugs(), clientBugs())
 }
 
 // on makes Open of what goes wrong with an op of a kind, every nth time.

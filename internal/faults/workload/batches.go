@@ -100,54 +100,27 @@ func (b *Batches) one(ctx context.Context, random *rand.Rand, name string) {
 func (b *Batches) end(ctx context.Context, random *rand.Rand, made *history.Batch, id string) bool {
 	const trashed, gone = boarddv1.State_TRASHED, boarddv1.State_COMPLETE
 	trash := func() error { return b.board.TrashUnclaimed(ctx, "by hand", id) }
+	consume := func(c *client.Claim) error { return b.board.Consume(ctx, c) }
 	switch random.IntN(4) {
 	case 0:
 		made.Trashed++
-		return b.until(ctx, id, trashed, trash)
+		return surely(ctx, b.board, id, trashed, trash)
 	case 1:
 		made.Canceled++
-		return b.until(ctx, id, gone, func() error { _, err := b.board.Cancel(ctx, true, id); return err })
+		return surely(ctx, b.board, id, gone, func() error { _, err := b.board.Cancel(ctx, true, id); return err })
 	case 2:
 		made.Purged++
-		return b.until(ctx, id, trashed, trash) && b.until(ctx, id, gone, func() error { return b.board.Purge(ctx, id) })
+		return surely(ctx, b.board, id, trashed, trash) && surely(ctx, b.board, id, gone, func() error { return b.board.Purge(ctx, id) })
 	default:
 		made.Consumed++
-		return b.until(ctx, id, gone, func() error { return b.consume(ctx, id) })
+		return surely(ctx, b.board, id, gone, func() error { return withClaim(ctx, b.board, id, consume) })
 	}
-}
-
-// until makes a call until its job is so. Of one that has gone nothing may be left.
-func (b *Batches) until(ctx context.Context, id string, want boarddv1.State_Enum, call func() error) bool {
-	return insist(ctx, func() error {
-		err := call()
-		jobs, looked := b.board.Get(ctx, client.GetOptions{Fields: []string{"state"}}, id)
-		switch {
-		case want == boarddv1.State_COMPLETE && job.KindOf(looked) == job.NotFound:
-			return nil
-		case looked != nil || len(jobs) != 1:
-			return job.Errorf(job.Unavailable, "job %s cannot be looked at: %v, after %v", id, looked, err)
-		case jobs[0].GetState() != want:
-			return job.Errorf(job.Unavailable, "job %s is %v, after %v", id, jobs[0].GetState(), err)
-		}
-		return nil
-	})
-}
-
-// consume claims a job that nobody else knows of, and consumes it. A claim whose answer was
-// lost is ended first.
-func (b *Batches) consume(ctx context.Context, id string) error {
-	_ = b.board.Release(ctx, "the claim's answer was lost", id) // mostly there is none
-	claims, err := b.board.Claim(ctx, client.ClaimOptions{Owner: "the batcher", UUIDs: []string{id}, Lease: time.Minute, RequestID: client.NewUUID()})
-	if err != nil || len(claims) != 1 {
-		return err
-	}
-	return b.board.Consume(ctx, claims...)
 }
 
 // away takes what follows a batch off the board and out of the trash as soon as it is there.
 func (b *Batches) away(ctx context.Context, made *history.Batch) {
 	trash := func() error { return b.board.TrashUnclaimed(ctx, "by hand", made.Then) }
-	if !b.until(ctx, made.Then, boarddv1.State_TRASHED, trash) {
+	if !surely(ctx, b.board, made.Then, boarddv1.State_TRASHED, trash) {
 		return
 	}
 	gone := insist(ctx, func() error {
@@ -159,22 +132,6 @@ func (b *Batches) away(ctx context.Context, made *history.Batch) {
 	b.mu.Lock()
 	made.Away = gone
 	b.mu.Unlock()
-}
-
-// insisted is how often a call is made again.
-const insisted = 150
-
-// insist makes a call until it is done, also by an earlier try, and reports whether it is.
-func insist(ctx context.Context, call func() error) bool {
-	for range insisted {
-		if call() == nil {
-			return true
-		}
-		if sleep.For(ctx, 30*time.Millisecond) != nil {
-			return false
-		}
-	}
-	return false
 }
 
 // Rest waits, when nothing is broken any more, until each batch is done, and writes down how

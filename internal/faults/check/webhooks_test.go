@@ -1,0 +1,66 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/boardd/boardd/internal/faults/check"
+	"github.com/boardd/boardd/internal/faults/history"
+)
+
+// told is a webhook of three jobs: the first one went to the trash and was consumed, and its
+// receiver refused once and lost an answer; of the second one the webhook wants nothing, and of
+// the last one nobody knows.
+func told() history.Webhook {
+	return history.Webhook{
+		Name: "all", Types: []string{"job.ended", "job.trashed"},
+		Jobs: []history.Life{
+			{Job: a, Tells: []string{"job.trashed", "job.ended CONSUMED"}},
+			{Job: b, Tells: []string{"job.exhausted"}},
+			{Job: c, Tells: []string{"job.trashed"}, Unsure: true},
+		},
+		Requests: []history.Request{
+			{ID: "1", Job: a, Tells: "job.trashed", Signed: true, From: 1},
+			{ID: "1", Job: a, Tells: "job.trashed", Signed: true, From: 2, To: 3},
+			{ID: "1", Job: a, Tells: "job.trashed", Signed: true, From: 4, To: 5},
+			{ID: "2", Job: a, Tells: "job.ended CONSUMED", Signed: true, From: 6, To: 7},
+			{ID: "3", Job: c, Tells: "job.ended CONSUMED", Signed: true, From: 8},
+		},
+	}
+}
+
+// TestWebhooks changes what a receiver was told, and has the checker complain.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		want   string // empty: nothing
+		change func(*history.Webhook)
+	}{
+		{"", func(*history.Webhook) {}},
+		{"request 2, \"job.ended CONSUMED\", is not signed", func(w *history.Webhook) { w.Requests[3].Signed = false }},
+		{"it was told [\"job.trashed\"], and [\"job.trashed\" \"job.ended CONSUMED\"] happened", func(w *history.Webhook) { w.Requests = w.Requests[:3] }},
+		{"it was told [], and", func(w *history.Webhook) { w.Requests = nil }},
+		{"it refused \"job.ended CONSUMED\", and was not told again", func(w *history.Webhook) { w.Requests[3].To = 0 }},
+		{"\"job.ended CONSUMED\" was told before \"job.trashed\" had been taken", func(w *history.Webhook) { w.Requests[1].To, w.Requests[2].To = 7, 0 }},
+		{"was told before", func(w *history.Webhook) { w.Requests[1].To, w.Requests[2].To = 0, 0 }},
+		{"\"job.ended CONSUMED\" \"job.trashed\"], and", func(w *history.Webhook) {
+			w.Requests = append(w.Requests, history.Request{ID: "4", Job: a, Tells: "job.trashed", Signed: true, From: 9, To: 10})
+		}},
+		{"it was told [\"job.exhausted\"], and [] happened", func(w *history.Webhook) {
+			w.Requests = append(w.Requests, history.Request{ID: "4", Job: b, Tells: "job.exhausted", Signed: true, From: 9, To: 10})
+		}},
+		{"request 1 told \"job.trashed\", and told \"job.ended CONSUMED\" later", func(w *history.Webhook) { w.Requests[1].Tells = "job.ended CONSUMED" }},
+		{"was told \"job.ended CONSUMED\" of a job that nobody posted", func(w *history.Webhook) { w.Jobs = w.Jobs[:2] }},
+	} {
+		h, w := good(), told()
+		tt.change(&w)
+		h.Webhooks = []history.Webhook{w}
+		problems := check.Run(h)
+		switch {
+		case tt.want == "" && len(problems) > 0:
+			t.Errorf("nothing is wrong, and the checkers say %v", problems)
+		case tt.want != "" && (len(problems) != 1 || problems[0].Checker != "webhooks" || !strings.Contains(problems[0].Text, tt.want)):
+			t.Errorf("the checkers say %v, want that %s", problems, tt.want)
+		}
+	}
+}
