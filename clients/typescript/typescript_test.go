@@ -166,8 +166,7 @@ func readme(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	parts := strings.Split(string(text), "```ts\n")
-	code := "import { BoardService, type Claim } from \"@boardd/client\";\n" +
-		"declare const uuid: string, cursor: string, signal: AbortSignal;\n" +
+	code := "declare const uuid: string, cursor: string, signal: AbortSignal;\n" +
 		"declare function resize(path: string, options: { signal: AbortSignal }): Promise<void>;\n"
 	for _, part := range parts[1:] {
 		block, _, closed := strings.Cut(part, "```")
@@ -189,17 +188,18 @@ func batches(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin = "```ts\n// One job of the board has the key at a time"
-	_, block, found := strings.Cut(string(text), begin)
+	const begin = "// One job of the board has the key at a time"
+	before, block, found := strings.Cut(string(text), begin)
 	block, _, closed := strings.Cut(block, "```")
-	if !found || !closed {
-		t.Fatalf("README.md has no block that begins with %q", begin)
+	imports := before[strings.LastIndex(before, "```ts\n")+len("```ts\n"):]
+	if !found || !closed || !strings.HasPrefix(imports, "import ") {
+		t.Fatalf("README.md has no block of imports and %q", begin)
 	}
 	return []byte(`import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BoardService, Worker, type Claim } from "@boardd/client";
+import { Worker } from "@boardd/client";
 import { Server } from "./server.js";
-
+` + imports + `
 test("what README.md says of keys, schedules and batches", async () => {
 const board = await (await Server.start()).board();
 //` + block + `
