@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -37,8 +41,9 @@ func (p *posts) follow(ctx context.Context, key string) {
 }
 
 // TestEachTickOnce has 10,000 ticks of a schedule, and of one with jitter, on up to three
-// hosts that come and go all the time, so that now and then there is none for a while. Each
-// tick is posted once, and nothing else is.
+// hosts that come and go all the time, so that now and then there is none for a while. Their
+// clocks are ahead, each by another time, and are put back. Each tick is posted once, and
+// nothing else is.
 func TestEachTickOnce(t *testing.T) {
 	t.Parallel()
 	const ticks, every = 10_000, time.Second
@@ -68,7 +73,7 @@ func TestEachTickOnce(t *testing.T) {
 		cancel()
 		<-followed
 		for _, s := range schedules {
-			for tick := began.Add(s.Every); tick.Before(time.Now()); tick = tick.Add(s.Every) {
+			for tick := began.Add(s.Every); tick.Before(time.Now().Add(mostAhead)); tick = tick.Add(s.Every) {
 				id := b.tickID(s.Name, tick)
 				if n := p.times[id]; n > 1 || n == 0 && tick.Before(ended) {
 					t.Fatalf("the tick of %s %v after the beginning was posted %d times", s.Name, tick.Sub(began), n)
@@ -82,8 +87,29 @@ func TestEachTickOnce(t *testing.T) {
 	})
 }
 
+// mostAhead is by how much the clock of a host is ahead at most.
+const mostAhead = 20 * time.Second
+
+// puttingBack is a clock for each host that is ahead by another time every 7 to 16 s, and so
+// is put back again and again.
+func puttingBack(host int) func() time.Time {
+	every := time.Duration(7+host*3) * time.Second
+	return func() time.Time {
+		now := time.Now()
+		turn := now.UnixNano() / int64(every)
+		ahead := rand.New(rand.NewPCG(uint64(turn), uint64(host))).Int64N(int64(mostAhead)) //nolint:gosec // it only has to vary
+		return now.Add(time.Duration(ahead))
+	}
+}
+
 // running runs hosts of a board while do lasts.
 func running(t *testing.T, d driver.Driver, n int, do func([]*Board)) {
+	t.Helper()
+	runningBy(t, d, n, func(int) func() time.Time { return nil }, do)
+}
+
+// runningBy runs hosts whose schedules go by other clocks.
+func runningBy(t *testing.T, d driver.Driver, n int, clock func(host int) func() time.Time, do func([]*Board)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, n)
@@ -91,6 +117,7 @@ func running(t *testing.T, d driver.Driver, n int, do func([]*Board)) {
 	for i := range hosts {
 		b := New(d, Spec{Name: "test", Logger: slog.New(slog.DiscardHandler)})
 		hosts[i] = b
+		b.scheduler.clock = clock(i)
 		go func() { ended <- b.Run(ctx) }()
 	}
 	do(hosts)
@@ -108,9 +135,85 @@ func comeAndGo(t *testing.T, d driver.Driver, end time.Time) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // it only has to vary
 	pause := func(most int) { _ = sleep.For(t.Context(), time.Duration(random.IntN(most))*time.Millisecond) }
 	for time.Now().Before(end) {
-		running(t, d, 1+random.IntN(3), func([]*Board) { pause(90_000) })
+		runningBy(t, d, 1+random.IntN(3), puttingBack, func([]*Board) { pause(90_000) })
 		pause(30_000)
 	}
+}
+
+// TestSchedulesAtRest: schedules that are not due cost a host nothing, however many there are.
+// For a day it asks the store for no more than without any, and looks at its clock no more
+// often. BOARDD_TEST_SCHEDULES says how many there are.
+func TestSchedulesAtRest(t *testing.T) {
+	t.Parallel()
+	schedules := 10_000
+	if text := os.Getenv("BOARDD_TEST_SCHEDULES"); text != "" {
+		var err error
+		if schedules, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(n int) (calls, looks int64) {
+		bubble(t, func(t *testing.T) {
+			p := &asked{Driver: openStore(t)}
+			space := driver.Space{Board: New(p, Spec{Name: "test"}).spec.Key, Name: driver.SettingSpace}
+			data, err := json.Marshal(scheduleRecord{Cron: "@yearly", Job: job.Posting{Name: "report"}, Since: time.Now(), CatchUp: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				if _, err := p.Driver.Documents().Put(t.Context(), space, driver.Document{Name: schedulePrefix + strconv.Itoa(i), Data: data}, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			clock := func(int) func() time.Time {
+				return func() time.Time {
+					p.looks.Add(1)
+					return time.Now()
+				}
+			}
+			runningBy(t, p, 1, clock, func(hosts []*Board) {
+				b := hosts[0]
+				if err := b.Ready(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if got := b.scheduler.count(); got != n {
+					t.Fatalf("the host knows %d schedules, want %d", got, n)
+				}
+				p.calls.Store(0)
+				p.looks.Store(0)
+				_ = sleep.For(t.Context(), 24*time.Hour)
+				calls, looks = p.calls.Load(), p.looks.Load()
+			})
+		})
+		return calls, looks
+	}
+	calls, looks := at(0)
+	const early = 10 // looks at the clock while what the host has read settles
+	if more, often := at(schedules); more > calls || often > looks+early {
+		t.Errorf("in a day without schedules the store was asked %d times, and the clock %d times; with %d schedules %d and %d times", calls, looks, schedules, more, often)
+	}
+}
+
+// asked counts what a host asks its store and its clock.
+type asked struct {
+	driver.Driver
+	calls, looks atomic.Int64
+}
+
+func (a *asked) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	a.calls.Add(1)
+	return a.Driver.Apply(ctx, board, ops)
+}
+
+func (a *asked) Read(ctx context.Context, board string, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
+	a.calls.Add(1)
+	return a.Driver.Read(ctx, board, ids, parts)
+}
+
+func (a *asked) Documents() driver.Documents {
+	a.calls.Add(1)
+	return a.Driver.Documents()
 }
 
 // TestLateTicksAreLeftOut: after an outage longer than the catch-up only what is within it

@@ -28,6 +28,8 @@ type scheduler struct {
 
 	declared declaration // see SetSchedules
 
+	clock func() time.Time // that ticks go by; nil: time.Now
+
 	// Both are called with mu held: of ticks that are left out, and of a schedule that another
 	// host wrote otherwise than it is declared here.
 	missed   func(name string, from, to time.Time)
@@ -46,6 +48,13 @@ type scheduled struct {
 	failed  int       // tries of it
 	running bool      // by a goroutine; it is not in the heap
 	place   int       // in the heap; -1: it is not in it
+}
+
+func (s *scheduler) now() time.Time {
+	if s.clock == nil {
+		return time.Now()
+	}
+	return s.clock()
 }
 
 // count returns how many schedules there are.
@@ -91,7 +100,7 @@ func (s *scheduler) plan(k *scheduled) {
 	if k.next = k.table.Next(k.record.from(k.last)); k.next.IsZero() {
 		return
 	}
-	if late := k.record.late(); k.failed == 0 && !k.next.After(late) {
+	if late := k.record.late(s.now()); k.failed == 0 && !k.next.After(late) {
 		s.missed(k.name, k.next, late)
 		if k.next = k.table.Next(late); k.next.IsZero() {
 			return
@@ -146,7 +155,7 @@ func (s *scheduler) handled(t *dueTick, done bool) {
 		k.last = later(k.last, t.at)
 	} else {
 		k.failed++
-		k.at = time.Now().Add(min(100*time.Millisecond<<min(k.failed, 6), 5*time.Second))
+		k.at = s.now().Add(min(100*time.Millisecond<<min(k.failed, 6), 5*time.Second))
 	}
 	if s.all[k.name] == k {
 		s.plan(k)
@@ -250,7 +259,7 @@ func (b *Board) tickForever(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		steps, ok, again := b.scheduler.declaring(time.Now())
+		steps, ok, again := b.scheduler.declaring(b.scheduler.now())
 		if ok {
 			group.Go(func() { b.scheduler.declaredAll(b.declare(ctx, steps)) })
 		}
@@ -259,7 +268,7 @@ func (b *Board) tickForever(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		due, wait := b.scheduler.take(time.Now())
+		due, wait := b.scheduler.take(b.scheduler.now())
 		if due != nil {
 			group.Go(func() {
 				b.scheduler.handled(due, b.tick(ctx, due))

@@ -38,7 +38,7 @@ func (r *scheduleRecord) table() (*timetable.Timetable, error) {
 func (r *scheduleRecord) from(last time.Time) time.Time { return later(r.Since, last) }
 
 // late is until when ticks are too late by now.
-func (r *scheduleRecord) late() time.Time { return time.Now().Add(-r.CatchUp) }
+func (r *scheduleRecord) late(now time.Time) time.Time { return now.Add(-r.CatchUp) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -55,7 +55,7 @@ func (r *scheduleRecord) show(name string, last tickRecord) Schedule {
 		LastAt: last.Posted, LastID: last.ID, Problem: last.Problem, Declared: r.Declared,
 	}
 	if table, err := r.table(); err == nil && !r.Paused {
-		s.NextAt = table.Next(later(r.from(last.At), r.late()))
+		s.NextAt = table.Next(later(r.from(last.At), r.late(time.Now())))
 	}
 	return s
 }
