@@ -156,6 +156,9 @@ func (p *program) serveHost(ctx context.Context, h *host.Host, c *config.Config,
 		}
 		defer func() { _ = os.Remove(readyFile) }()
 	}
+	if err := tellSystemd(p.getenv("NOTIFY_SOCKET"), "READY=1"); err != nil {
+		served.Logger.Warn("systemd could not be told that the server listens", "error", err)
+	}
 	if c.Dev {
 		p.greet(address, c.DataDir)
 		waiting, cancel := context.WithTimeout(ctx, greetWithin)

@@ -30,5 +30,9 @@ func coarseTimers() {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, set, uintptr(timerSlack), 0); errno != 0 {
 		return
 	}
-	_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ()) // returns only if it fails
+	// By its path the process keeps the program's name, for pgrep and top; without one it is "exe".
+	if path, err := os.Executable(); err == nil {
+		_ = syscall.Exec(path, os.Args, os.Environ()) // returns only if it fails
+	}
+	_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,8 +53,9 @@ func (p *program) tokenListCommand() *cobra.Command {
 func (p *program) tokenCreateCommand() *cobra.Command {
 	request := &boarddv1.CreateTokenRequest{}
 	var expires moment
+	var secretFile string
 	c := p.command("create NAME --role ROLE...", "Make a token and print its secret",
-		"The secret is printed this once and can't be asked for again. The token ends when the one that\nmakes it does, at the latest, unless an operator says --outlive.",
+		"The secret is printed this once, or written to --secret-file, and can't be asked for again. The\ntoken ends when the one that makes it does, at the latest, unless an operator says --outlive.",
 		"boardd token create ci --role poster --role worker --only-board builds --expires 720h",
 		func(ctx context.Context, args []string) error {
 			name, err := one(args, "token")
@@ -61,12 +64,16 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 			}
 			request.Name, request.ExpiresAt = name, expires.proto()
 			return p.administer(func(a *client.Admin) error {
-				made, err := a.CreateToken(ctx, request)
+				made, err := createToken(ctx, a, request, secretFile)
 				if err != nil {
 					return err
 				}
 				return p.show(made, func(t *table) {
-					t.line("secret", made.GetSecret())
+					if made.GetSecret() != "" {
+						t.line("secret", made.GetSecret())
+					} else {
+						t.line("secret in", secretFile)
+					}
 					if made.GetToken().GetExpiresAt() != nil {
 						t.line("expires", made.GetToken().GetExpiresAt())
 					}
@@ -77,8 +84,32 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 	c.Flags().StringArrayVar(&request.Boards, "only-board", nil, "a board that it is bound to; may be repeated")
 	c.Flags().Var(&expires, "expires", "when it ends: a time, or a duration from now on")
 	c.Flags().BoolVar(&request.Outlive, "outlive", false, "it may outlive the token that makes it; for operators")
+	c.Flags().StringVar(&secretFile, "secret-file", "", "new file for the secret, which is not printed then; only its owner can read it")
 	tenantFlag(c, &request.Tenant)
 	return c
+}
+
+// createToken makes a token. Where a file is named, it gets the secret and the answer has
+// none; it is made first, so that no token is made whose secret nobody has.
+func createToken(ctx context.Context, a *client.Admin, request *boarddv1.CreateTokenRequest, path string) (*boarddv1.CreateTokenResponse, error) {
+	if path == "" {
+		return a.CreateToken(ctx, request)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, usagef("--secret-file: %v", err)
+	}
+	made, err := a.CreateToken(ctx, request)
+	if err == nil {
+		_, err = file.WriteString(made.GetSecret())
+		err = errors.Join(err, file.Sync())
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(path)
+		return nil, err
+	}
+	made.Secret = ""
+	return made, nil
 }
 
 func (p *program) tokenDeleteCommand() *cobra.Command {

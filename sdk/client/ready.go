@@ -2,9 +2,12 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
+
+	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -41,6 +44,10 @@ func (c *Client) Ready(ctx context.Context) (*Readiness, error) {
 	case http.StatusOK, http.StatusServiceUnavailable:
 		lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 		return &Readiness{Ready: answer.StatusCode == http.StatusOK, Lines: lines}, nil
+	}
+	var refusal struct{ Code, Message string }
+	if json.Unmarshal(text, &refusal) == nil && refusal.Code == connect.CodePermissionDenied.String() && refusal.Message != "" {
+		return nil, &job.Error{Op: op, Kind: job.PermissionDenied, Message: refusal.Message}
 	}
 	return nil, &job.Error{Op: op, Kind: job.Internal, Message: "/readyz is answered with " + answer.Status + ": is that a boardd?"}
 }

@@ -50,6 +50,15 @@ func TestReady(t *testing.T) {
 	if r, err := c.Ready(t.Context()); r != nil || job.KindOf(err) != job.Internal || !strings.Contains(err.Error(), "404 Not Found") {
 		t.Errorf("not a boardd: %v, %v", r, err)
 	}
+	status, text = http.StatusMisdirectedRequest, `{"code":"permission_denied","message":"add the name to hostnames"}`
+	if r, err := c.Ready(t.Context()); r != nil || job.KindOf(err) != job.PermissionDenied || !strings.Contains(err.Error(), "add the name to hostnames") {
+		t.Errorf("refused: %v, %v", r, err)
+	}
+	for _, text = range []string{`{"code":"permission_denied"}`, `{"code":"x","message":"y"}`, `{`, "null"} {
+		if r, err := c.Ready(t.Context()); r != nil || job.KindOf(err) != job.Internal {
+			t.Errorf("%s: %v, %v", text, r, err)
+		}
+	}
 	server.Close()
 	if r, err := c.Ready(t.Context()); r != nil || job.KindOf(err) != job.Unavailable {
 		t.Errorf("no server: %v, %v", r, err)
