@@ -115,6 +115,10 @@ func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) 
 		d.create(t)
 		return d
 	}
+	if s.Store == Fleet {
+		d.fleet(t, programs, s)
+		return d
+	}
 	backend, limits := "", ""
 	place := func(string) string { return "" } // the driver chooses
 	switch s.Store {

@@ -66,7 +66,7 @@ func TestSchedules(t *testing.T) {
 		}
 	}
 	for seed := range uint64(4) {
-		all = append(all, faults.Make(faults.Postgres, seed+1))
+		all = append(all, faults.Make(faults.Postgres, seed+1), faults.Make(faults.Fleet, seed+1))
 	}
 	for _, seed := range []uint64{3, 7} { // with one server, and with two
 		all = append(all, faults.Make(faults.Moving, seed))

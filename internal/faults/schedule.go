@@ -22,6 +22,9 @@ const (
 	Sentinel = "redis-sentinel"
 	Cluster  = "redis-cluster"
 
+	// Fleet is servers that serve their boards together, on one Redis.
+	Fleet = "fleet"
+
 	// Moving is boards that move between stores: the embedded one, Redis and PostgreSQL, or
 	// the last two where there are several servers.
 	Moving = "moving"
@@ -29,7 +32,7 @@ const (
 
 // driver returns the driver of a store.
 func driver(store string) string {
-	if store == Sentinel || store == Cluster {
+	if store == Sentinel || store == Cluster || store == Fleet {
 		return Redis
 	}
 	return store
@@ -122,8 +125,11 @@ func Make(store string, seed uint64) Schedule {
 	s.Forgets = store == Sentinel && mayStrike(s.Kinds, "store killed", "store stopped", "sentinel chooses")
 	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.loses()
 	s.Policies = seed%3 == 1 && !s.loses()
-	if store == Moving {
+	switch store {
+	case Moving:
 		s.move(random)
+	case Fleet:
+		s.gather(random)
 	}
 	return s
 }

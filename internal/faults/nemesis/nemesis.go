@@ -21,6 +21,7 @@ import (
 type Deployment struct {
 	Servers []*testserver.Server
 	Doors   []*testserver.Proxy // before each server
+	Ways    []*testserver.Proxy // before each server for the others of its fleet; none: they know nothing of each other
 	Links   []*testserver.Proxy // before each process of the store; none before a store that is a folder
 	Store   []Process           // none for a store that is a folder
 	Redis   []*testserver.Redis // that can be told to fail; none: the store is another one
@@ -51,6 +52,9 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	for i, s := range d.Servers {
 		all = append(all, serverFaults(s)...)
 		all = append(all, networkFaults("client", d.Doors[i], random)...)
+	}
+	for _, p := range d.Ways {
+		all = append(all, networkFaults("peer", p, random)...)
 	}
 	for _, p := range d.Store {
 		all = append(all,
