@@ -30,6 +30,7 @@ import (
 	"github.com/boardd/boardd/host/doctor"
 	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/identity"
+	"github.com/boardd/boardd/host/logevent"
 	"github.com/boardd/boardd/host/recording"
 	"github.com/boardd/boardd/host/replay"
 	"github.com/boardd/boardd/host/tenant"
@@ -357,6 +358,8 @@ var limits = []struct {
 	{"config.MaxMetricsBoards", config.MaxMetricsBoards, "the largest `metrics_boards`"},
 	{"api.MaxPassed", api.MaxPassed, "calls at once that a server passes on to one other server of its fleet"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},
+	{"config.MinMetricsEvery", config.MinMetricsEvery, "the shortest `metrics every`"},
+	{"config.MaxMetricsEvery", config.MaxMetricsEvery, "the longest"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
 	{"host.MaxMoveWait", host.MaxMoveWait, "that a move waits at most for claims that cannot come along"},
 	{"record.MaxEnded", record.MaxEnded, "claims of one job, the last that were abandoned or trashed, which are known again in a store to which the board has moved"},
@@ -512,13 +515,24 @@ func limitsIn(t *testing.T, dir string) []string {
 	return names
 }
 
+// TestLogEvents writes the names of the log's lines.
+func TestLogEvents(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	out.WriteString("| event | text |\n|---|---|\n")
+	for _, e := range logevent.All() {
+		fmt.Fprintf(&out, "| `%s` | %s |\n", e.Name, e.Text)
+	}
+	generated(t, "log-events.md", "log events", out.String())
+}
+
 // TestSettings compares the table of settings with the words that the reader of
 // the configuration asks for, and with the defaults that it fills in.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
 	reader := ""
-	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "audit.go", "server.go", "schedule.go", "pinned.go", "fleet.go", "webhook.go"} {
+	for _, name := range []string{"read.go", "token.go", "rule.go", "books.go", "issuer.go", "tracing.go", "metrics.go", "audit.go", "server.go", "schedule.go", "pinned.go", "fleet.go", "webhook.go"} {
 		reader += read(t, filepath.Join(root, "host", "config", name))
 	}
 	asks := regexp.MustCompile(`\.(?:text|texts|digest|path|truth|object|choice|duration|claim|fraction|value|bytes|whole|number|integer|count|single|several|named)\("(\w+)"|certificate\(s, "(\w+)"`)

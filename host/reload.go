@@ -71,6 +71,7 @@ func fixed(a, b *config.Config) error {
 		{"catalog", a.Catalog, b.Catalog},
 		{"tls", fmt.Sprint(a.TLS != nil), fmt.Sprint(b.TLS != nil)},
 		{"tracing", tracingText(a.Tracing, nil), tracingText(b.Tracing, a.Tracing)},
+		{"metrics", metricsText(a.Metrics, nil), metricsText(b.Metrics, a.Metrics)},
 		{"audit", fmt.Sprintf("%+v", a.Audit), fmt.Sprintf("%+v", b.Audit)},
 		{"advertise", a.Advertise, b.Advertise},
 		{"fleet", fmt.Sprintf("%+v", a.Fleet), fmt.Sprintf("%+v", b.Fleet)},
@@ -104,6 +105,18 @@ func tracingText(t, before *config.Tracing) string {
 	}
 	text := fmt.Sprintf("%s, sample_ratio %g", t.Endpoint, t.SampleRatio)
 	if before != nil && (t.CAFile != before.CAFile || !maps.Equal(t.Headers, before.Headers)) {
+		text += ", otherwise than before"
+	}
+	return text
+}
+
+// metricsText says where metrics go, without the secrets.
+func metricsText(m, before *config.Metrics) string {
+	if m == nil {
+		return "none"
+	}
+	text := fmt.Sprintf("%s, every %s", m.Endpoint, m.Every)
+	if before != nil && (m.CAFile != before.CAFile || !maps.Equal(m.Headers, before.Headers)) {
 		text += ", otherwise than before"
 	}
 	return text

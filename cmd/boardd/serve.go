@@ -19,6 +19,7 @@ import (
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/api"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/logevent"
 	"github.com/boardd/boardd/host/web"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -225,7 +226,7 @@ func (p *program) logger(level, format string) (*slog.Logger, error) {
 	case "text":
 		return slog.New(api.LogRequests(slog.NewTextHandler(p.err, options))), nil
 	case "json":
-		return slog.New(api.LogRequests(slog.NewJSONHandler(p.err, options))), nil
+		return slog.New(api.LogRequests(logevent.Named(slog.NewJSONHandler(p.err, options)))), nil
 	}
 	return nil, usagef("--log-format %q: want text or json", format)
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/meter"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -69,6 +70,7 @@ type Server struct {
 	mux      *http.ServeMux
 	registry *metrics
 	peers    *peers                 // nil: the server is in no fleet
+	meter    *meter.Meter           // nil: metrics are only there to be asked for
 	unready  atomic.Pointer[string] // why the server was last not ready, as it was logged
 }
 
@@ -97,6 +99,9 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 		if s.ports, err = listenOn(c.Listen, c.MetricsListen); err != nil {
 			return nil, err
 		}
+	}
+	if s.meter, err = meter.New(context.Background(), settings.Metrics, s.registry.registry, h.Version(), h.ID(), c.Logger); err != nil {
+		return nil, errors.Join(err, s.ports.Close())
 	}
 	s.gate = newGate(h, s.registry, c, settings.Hostnames)
 	s.delay = func() time.Duration { return h.Settings().DrainDelay }
@@ -192,6 +197,9 @@ func (s *Server) Run(ctx context.Context) error {
 		defer stop()
 		watching.Go(func() { s.peers.run(reaching) })
 	}
+	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSending()
+	watching.Go(func() { s.meter.Run(sending) })
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
 	var wg sync.WaitGroup

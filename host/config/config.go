@@ -35,6 +35,7 @@ type Config struct {
 	InsecurePlaintext bool     // TLS may be missing on an address that is not loopback
 	TLS               *TLS     // nil: plaintext
 	Tracing           *Tracing // nil: no traces
+	Metrics           *Metrics // nil: none are sent
 	Audit             Audit
 	Server            ServerLimits
 	Dev               bool // made by Dev

@@ -65,6 +65,9 @@ func (l *loader) root(s *section) {
 	if inner := s.single("tracing"); inner != nil && l.firstAt("tracing", inner.at) {
 		l.tracing(inner)
 	}
+	if inner := s.single("metrics"); inner != nil && l.firstAt("metrics", inner.at) {
+		l.metrics(inner)
+	}
 	if inner := s.single("audit"); inner != nil && l.firstAt("audit", inner.at) {
 		l.audit(inner)
 	}

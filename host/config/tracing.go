@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +20,7 @@ type Tracing struct {
 // DefaultSampleRatio is how many calls are traced where nothing says otherwise.
 const DefaultSampleRatio = 0.1
 
-// tracing reads the tracing block. Where no endpoint is named, it is that of
-// OpenTelemetry's own environment.
+// tracing reads the tracing block.
 func (l *loader) tracing(s *section) {
 	defer s.close("tracing", "")
 	t := &Tracing{SampleRatio: DefaultSampleRatio, Headers: s.headers()}
@@ -31,41 +29,7 @@ func (l *loader) tracing(s *section) {
 	if ratio, ok := s.fraction("sample_ratio"); ok {
 		t.SampleRatio = ratio
 	}
-	var ok bool
-	if t.Endpoint, ok = s.text("endpoint"); !ok && !s.has("endpoint") {
-		t.Endpoint = l.tracesEndpoint()
-	}
-	if t.Endpoint == "" {
-		if ok || !s.has("endpoint") {
-			s.wrong("endpoint", "it is missing; want the URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318, here or in OTEL_EXPORTER_OTLP_ENDPOINT")
-		}
-		return
-	}
-	u, err := url.Parse(t.Endpoint)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "":
-		s.wrong("endpoint", "%q is no URL of a receiver; want one such as https://collector.example.org:4318", clip(t.Endpoint))
-	case u.User != nil:
-		s.wrong("endpoint", "want no user and password in it; put them into headers")
-	case u.Scheme == "http" && len(t.Headers) > 0 && !Loopback(u.Hostname()):
-		s.wrong("endpoint", "headers would cross the network in the clear; want https")
-	case u.Path == "" || u.Path == "/":
-		t.Endpoint = strings.TrimSuffix(t.Endpoint, "/") + "/v1/traces"
-	}
-}
-
-// tracesEndpoint is what OpenTelemetry's environment says.
-func (l *loader) tracesEndpoint() string {
-	if l.source.Env == nil {
-		return ""
-	}
-	if text, ok := l.source.Env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); ok && text != "" {
-		return text
-	}
-	if text, ok := l.source.Env("OTEL_EXPORTER_OTLP_ENDPOINT"); ok && text != "" {
-		return strings.TrimSuffix(text, "/") + "/v1/traces"
-	}
-	return ""
+	t.Endpoint = l.receiver(s, "traces", t.Headers)
 }
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)

@@ -30,7 +30,7 @@ func (l *loader) wished(s *section) {
 	for _, inner := range s.named("policy") {
 		l.policy(inner)
 	}
-	for _, kind := range []string{"token", "oidc", "backend", "catalog", "tls", "tracing", "audit", "server_limits"} {
+	for _, kind := range []string{"token", "oidc", "backend", "catalog", "tls", "tracing", "metrics", "audit", "server_limits"} {
 		s.blocks = append(s.blocks, kind)
 		for _, block := range s.body.Blocks {
 			if block.Type == kind {

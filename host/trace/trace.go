@@ -50,20 +50,25 @@ func New(ctx context.Context, c *config.Tracing, version, host string, logger *s
 	if err != nil {
 		return nil, job.Errorf(job.Invalid, "tracing: %v", err)
 	}
-	// What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say goes before.
+	words := &complaints{logger: logger}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(words.handle))
+	t := &Tracer{provider: sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter), sdktrace.WithResource(Resource(ctx, version, host, logger)), sdktrace.WithSampler(newSampler(c.SampleRatio)),
+	)}
+	t.tracer = t.provider.Tracer("github.com/boardd/boardd", trace.WithInstrumentationVersion(version))
+	return t, nil
+}
+
+// Resource says whose traces or metrics they are. What OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES say goes before.
+func Resource(ctx context.Context, version, host string, logger *slog.Logger) *resource.Resource {
 	who, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "boardd"), attribute.String("service.version", version), attribute.String("service.instance.id", host)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
-		logger.Warn("what the environment says of traces is not all understood", "error", err)
+		logger.Warn("what the environment says of this server is not all understood", "error", err)
 	}
-	words := &complaints{logger: logger}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(words.handle))
-	t := &Tracer{provider: sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(exporter), sdktrace.WithResource(who), sdktrace.WithSampler(newSampler(c.SampleRatio)),
-	)}
-	t.tracer = t.provider.Tracer("github.com/boardd/boardd", trace.WithInstrumentationVersion(version))
-	return t, nil
+	return who
 }
 
 // Close sends what is left.
