@@ -13,7 +13,7 @@ import (
 	"github.com/boardd/boardd/internal/testneed"
 )
 
-// Reverse is nginx or HAProxy before a server, with the configuration of examples/proxies.
+// Reverse is nginx or HAProxy before a server, with a configuration of examples/proxies.
 type Reverse struct {
 	*process
 
@@ -26,7 +26,7 @@ type Reverse struct {
 }
 
 // Reverses are the names of the proxies that there is a configuration for.
-var Reverses = []string{"nginx", "haproxy"}
+var Reverses = []string{"nginx", "ingress-nginx", "haproxy"}
 
 // StartReverse starts a proxy before the server at an address, http://HOST:PORT, waits
 // until it passes calls on, and stops it when the test ends.
@@ -37,7 +37,7 @@ func StartReverse(t testing.TB, name, server string) *Reverse {
 	if name == "haproxy" {
 		r.reload, r.workers = syscall.SIGUSR2, r.haproxyWorkers
 	}
-	r.process = newProcess(t, name, debianProgram(t, name), nil, func() error { return r.passes(t) })
+	r.process = newProcess(t, name, debianProgram(t, strings.TrimPrefix(name, "ingress-")), nil, func() error { return r.passes(t) })
 	t.Cleanup(func() { // before newProcess's, which would leave nginx's workers behind
 		if r.ended != nil {
 			_ = r.command.Process.Signal(syscall.SIGTERM) // of one that has ended it is refused
@@ -50,7 +50,7 @@ func StartReverse(t testing.TB, name, server string) *Reverse {
 		if name == "haproxy" {
 			r.haproxy(addr, strings.TrimPrefix(server, "http://"))
 		} else {
-			r.nginx(addr, strings.TrimPrefix(server, "http://"))
+			r.nginx(name+".conf", addr, strings.TrimPrefix(server, "http://"))
 		}
 	})
 	return r
@@ -67,9 +67,9 @@ func debianProgram(t testing.TB, name string) string {
 
 // nginx writes the configuration: the site of the example in the least that nginx wants
 // around it.
-func (r *Reverse) nginx(addr, server string) {
+func (r *Reverse) nginx(site, addr, server string) {
 	dir := r.t.TempDir()
-	site := r.example("nginx.conf", "127.0.0.1:7422", server, "listen 443", "listen "+addr,
+	site = r.example(site, "127.0.0.1:7422", server, "listen 443", "listen "+addr,
 		"/etc/boardd/proxy.pem", r.Certs.ServerCert, "/etc/boardd/proxy-key.pem", r.Certs.ServerKey)
 	whole := "daemon off;\nerror_log stderr;\npid nginx.pid;\nevents {}\nhttp {\naccess_log off;\n"
 	if os.Geteuid() == 0 {
