@@ -266,20 +266,42 @@ func TestOctaviaUsers(t *testing.T) {
 }
 
 // TestOctaviaSentinels looks at a board behind Sentinels, by the configuration of the page,
-// while they choose another master.
+// while they choose another master. With BOARDD_TEST_SENTINEL_TLS it does so once more where all
+// speak TLS, as scripts/octavia.sh has it: TaskFlow 5.0 cannot.
 func TestOctaviaSentinels(t *testing.T) {
 	t.Parallel()
-	sentinels := testserver.StartSentinels(t, testserver.RedisOptions{}, "sentinels")
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel()
+		sentinelsObserved(t, nil)
+	})
+	if os.Getenv("BOARDD_TEST_SENTINEL_TLS") != "" {
+		t.Run("TLS", func(t *testing.T) {
+			t.Parallel()
+			sentinelsObserved(t, testserver.NewCertificates(t))
+		})
+	}
+}
+
+func sentinelsObserved(t *testing.T, certificates *testserver.Certificates) {
+	t.Helper()
+	sentinels := testserver.StartSentinels(t, testserver.RedisOptions{TLS: certificates}, "sentinels")
 	for _, redis := range sentinels.Servers {
 		if got := redis.Command(append([]string{"ACL", "SETUSER", "boardd"}, strings.Fields(octaviaACL(t))...)...); got != "+OK" {
 			t.Fatal(got)
 		}
 	}
 	_, port, _ := strings.Cut(sentinels.Addrs[0], ":")
-	o := newOctavia(t, "jobboard_backend_port = "+port, "jobboard_redis_sentinel = "+sentinels.Name, "jobboard_redis_sentinel_password = sentinels")
-	o.write("octavia.conf", regexp.MustCompile(`(?m)^jobboard_backend_password = .*\n`).ReplaceAllString(readText(t, o.path("octavia.conf")), ""))
+	lines := []string{"jobboard_backend_port = " + port, "jobboard_redis_sentinel = " + sentinels.Name, "jobboard_redis_sentinel_password = sentinels"}
 	_, config, _ := strings.Cut(octaviaPage(t), "```hcl\n")
 	config, _, _ = strings.Cut(config, "```\n")
+	if certificates != nil {
+		options := "ssl:true,ssl_ca_certs:" + certificates.CA + ",ssl_certfile:" + certificates.ClientCert + ",ssl_keyfile:" + certificates.ClientKey
+		lines = append(lines, "jobboard_redis_backend_ssl_options = "+options, "jobboard_redis_sentinel_ssl_options = "+options)
+		files := "{ ca_file = \"" + certificates.CA + "\", cert_file = \"" + certificates.ClientCert + "\", key_file = \"" + certificates.ClientKey + "\" }"
+		config = strings.Replace(config, "    username ", "    tls               = "+files+"\n    sentinel_tls      = "+files+"\n    username ", 1)
+	}
+	o := newOctavia(t, lines...)
+	o.write("octavia.conf", regexp.MustCompile(`(?m)^jobboard_backend_password = .*\n`).ReplaceAllString(readText(t, o.path("octavia.conf")), ""))
 	program := testserver.BuildWith(t, []string{"redis"})
 	first := o.post("1", "0")
 	server := o.serve(program, config, "10.0.0.11:26379", sentinels.Addrs[0], "10.0.0.12:26379", sentinels.Addrs[1], "10.0.0.13:26379", sentinels.Addrs[2], "kolla", sentinels.Name)

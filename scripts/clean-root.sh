@@ -11,7 +11,8 @@
 # debootstrap, about 10 GB and a network (a mirror of Debian, and Go's modules).
 # DEBIAN_MIRROR and DEBIAN_SUITE choose others than deb.debian.org and bookworm;
 # GOPROXY, GOSUMDB, http_proxy, https_proxy and no_proxy are passed on. Go and the
-# certificates that this machine trusts (a proxy may have one of its own) are copied.
+# certificates that this machine trusts (a proxy may have one of its own) are copied. With
+# CACHES=1 the root builds with the caches of this machine's Go: that spares minutes and proves less.
 set -euo pipefail
 
 say() { echo "clean-root: $*" >&2; }
@@ -61,6 +62,14 @@ cp -a "$(go env GOROOT)/." "$root/usr/local/go/"
 certificates=/etc/ssl/clean-root.crt
 cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" "$root$certificates"
 
+if [ "${CACHES:-}" = 1 ]; then
+  for name in GOCACHE GOMODCACHE; do
+    cache=$(go env "$name")
+    mkdir -p "$cache" "$root$cache"
+    mount --bind "$cache" "$root$cache"
+  done
+fi
+
 say "cloning $head"
 git clone --quiet --no-local --no-hardlinks "$source" "$root/root/boardd"
 git -C "$root/root/boardd" checkout --quiet --detach "$head"
@@ -72,6 +81,8 @@ for name in GOPROXY GOSUMDB GONOSUMDB http_proxy https_proxy no_proxy; do
   case $name in GO*) value=${value:-$(go env "$name")} ;; esac
   [ -z "$value" ] || passed+=("$name=$value")
 done
+
+[ "${CACHES:-}" != 1 ] || passed+=("GOCACHE=$(go env GOCACHE)" "GOMODCACHE=$(go env GOMODCACHE)")
 
 say "running: $*"
 code=0
