@@ -13,7 +13,7 @@ export DEBIAN_SUITE=${DEBIAN_SUITE:-trixie}
 
 packages='valkey-server valkey-sentinel valkey-tools
   python3-taskflow python3-octavia python3-redis python3-kazoo python3-sqlalchemy-utils
-  python3-testtools python3-oslotest python3-testscenarios python3-flask mypy
+  python3-testtools python3-oslotest python3-testscenarios python3-etcd3gw python3-flask mypy
   python3-pip python3-setuptools python3-wheel jq openssl'
 
 # shellcheck disable=SC2016 # the shell within the root expands these

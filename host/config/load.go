@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -111,12 +113,25 @@ func escapeGlob(path string) string {
 }
 
 // plainError says what is wrong with a file without its name, which the place
-// has already.
+// has already. Of one that may not be read it says who wants to: often it is a service's
+// user, and not the one who wrote the file.
 func plainError(err error) string {
+	text := err.Error()
 	if pathError, ok := errors.AsType[*fs.PathError](err); ok {
-		return pathError.Err.Error()
+		text = pathError.Err.Error()
 	}
-	return err.Error()
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Sprintf("%s; the user %s has to be able to read it", text, reader())
+	}
+	return text
+}
+
+// reader is the name of the user that this program runs as, or its number.
+func reader() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return strconv.Itoa(os.Geteuid())
 }
 
 func (l *loader) read(path string) {
