@@ -68,7 +68,7 @@ func All() []Bug {
 		bug, _ := seeded.Find(known.name)
 		all = append(all, Bug{Name: bug.Name, Where: Driver, Doc: bug.Doc, Checker: known.checker, open: bug.Open, hosts: bug.Hosts})
 	}
-	return slices.Concat(all, driverBugs(), moveBugs(), watchBugs(), webhookBugs(), serverBugs(), clientBugs())
+	return slices.Concat(all, driverBugs(), moveBugs(), watchBugs(), webhookBugs(), serverBugs(), fleetBugs(), clientBugs())
 }
 
 // on makes Open of what goes wrong with an op of a kind, every nth time.
