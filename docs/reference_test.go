@@ -317,6 +317,7 @@ var limits = []struct {
 	{"driver.DefaultMaxTombstones", driver.DefaultMaxTombstones, "finished jobs that a board remembers; the oldest are forgotten first"},
 	{"driver.MaxBoardName", driver.MaxBoardName, "bytes of a board's name as a driver gets it: tenant, slash, board"},
 	{"driver.MaxDocument", driver.MaxDocument, "bytes of a document that a driver keeps"},
+	{"config.MaxPlacement", config.MaxPlacement, "the largest `placement` of a backend"},
 	{"config.MaxLimit", int64(config.MaxLimit), "the largest limit that can be set"},
 	{"tenant.MaxNameLength", tenant.MaxNameLength, "bytes of the name of a tenant, token, board, backend or policy"},
 	{"admin.MaxTokens", admin.MaxTokens, "tokens of one tenant in the catalog"},

@@ -24,12 +24,13 @@ type registry struct {
 	mu       sync.RWMutex
 	backends map[string]*backend
 	boards   map[string]map[string]*Hosted // by tenant and name
+	lie      map[string]int64              // how many of them lie on a backend, by its name
 	leaving  sync.WaitGroup                // of boards that were taken away
 	retired  sync.Map                      // of those, each *Hosted that calls may still be on
 }
 
 func newRegistry() *registry {
-	return &registry{backends: map[string]*backend{}, boards: map[string]map[string]*Hosted{}}
+	return &registry{backends: map[string]*backend{}, boards: map[string]map[string]*Hosted{}, lie: map[string]int64{}}
 }
 
 // board returns a board, or nil.
@@ -80,6 +81,7 @@ func (s *registry) put(b *Hosted) {
 		s.boards[tenant] = map[string]*Hosted{}
 	}
 	s.boards[tenant][b.config.Name] = b
+	s.lies(b, 1)
 }
 
 // replace puts a board in the place of another one that is still there.
@@ -91,6 +93,8 @@ func (s *registry) replace(old, b *Hosted) bool {
 		return false
 	}
 	boards[old.config.Name] = b
+	s.lies(old, -1)
+	s.lies(b, 1)
 	return true
 }
 
@@ -101,6 +105,7 @@ func (s *registry) drop(b *Hosted) {
 	boards := s.boards[b.config.Tenant]
 	if boards[b.config.Name] == b {
 		delete(boards, b.config.Name)
+		s.lies(b, -1)
 	}
 	if len(boards) == 0 {
 		delete(s.boards, b.config.Tenant)

@@ -160,7 +160,7 @@ func compare[T any](kind string, a, b []T, name func(T) string, same func(T, T) 
 }
 
 func sameBackend(a, b config.Backend) bool {
-	return a.Name == b.Name && a.Driver == b.Driver && a.SHA256 == b.SHA256 && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants) && a.Optional == b.Optional
+	return a.Name == b.Name && a.Driver == b.Driver && a.SHA256 == b.SHA256 && bytes.Equal(a.Settings, b.Settings) && slices.Equal(a.Tenants, b.Tenants) && a.Optional == b.Optional && a.Placement == b.Placement
 }
 
 // replaceBackends has other drivers started for the backends whose settings or

@@ -235,7 +235,7 @@ func (p *program) boardCreateCommand() *cobra.Command {
 				return p.showBoard(made.GetBoard())
 			})
 		})
-	c.Flags().StringVar(&f.settings.Backend, "backend", "", "store on which it is kept; see boardd backend list")
+	c.Flags().StringVar(&f.settings.Backend, "backend", "", "store on which it is kept, see boardd backend list; absent: where most room is left")
 	c.Flags().StringVar(&f.config, "config", "", "the board's settings for the driver, a JSON object")
 	f.add(c)
 	return c

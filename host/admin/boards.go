@@ -24,6 +24,11 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (d
 	}
 	b.Tenant = t.Name
 	placed := b.Given()
+	if b.Backend == "" && !placed {
+		if b.Backend, err = s.host.Placement(t.Name); err != nil {
+			return directory.Board{}, err
+		}
+	}
 	if err := s.checkNewBoard(t, b, placed); err != nil {
 		return directory.Board{}, err
 	}

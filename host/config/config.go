@@ -86,7 +86,14 @@ type Backend struct {
 	Settings []byte   // a JSON object for the driver, not yet checked against its schema
 	Tenants  []string // those that may use it; empty: every board of the configuration
 	Optional bool     // a server is ready without it
+
+	// Placement is how many boards there is room for, of those that are made without a
+	// backend: they go where most is left; 0: none of them comes here.
+	Placement int64
 }
+
+// MaxPlacement is the most that a backend's Placement may be.
+const MaxPlacement = 10_000_000
 
 // EveryTenant stands for all tenants in Backend.Tenants.
 const EveryTenant = "*"

@@ -189,6 +189,9 @@ func (l *loader) backend(s *section) {
 	if ok && len(b.Tenants) == 0 {
 		s.wrong("tenants", "the list is empty; leave it out for every board of the configuration")
 	}
+	if b.Placement, _ = s.number("placement", 1, MaxPlacement); b.Placement > 0 && len(b.Tenants) == 0 {
+		s.wrong("placement", "it places nothing, since tenants is missing: name those who may make boards here")
+	}
 	l.config.Backends = append(l.config.Backends, b)
 	l.grants = append(l.grants, grantPlace{section: s, tenants: b.Tenants})
 	s.close("backend", s.label)
