@@ -31,6 +31,17 @@ func (h *Host) hooksOf(b config.Board) (s hooks) {
 	return s
 }
 
+// noHooks are those of a board that has to do with none, as most.
+var noHooks hooks
+
+// shared returns the webhooks as boards keep them.
+func (s hooks) shared() *hooks {
+	if len(s.tells) == 0 && len(s.sends) == 0 {
+		return &noHooks
+	}
+	return &s
+}
+
 // told names the webhooks that are told of the board by what each is told of; "": none is.
 func (s *hooks) told() string {
 	if len(s.tells) == 0 {
@@ -74,7 +85,7 @@ func (h *Host) arrangeHook(of, record string) {
 
 // hook gives the board the webhooks that are declared now.
 func (s *Hosted) hook(all hooks) {
-	s.hooks.Store(&all)
+	s.hooks.Store(all.shared())
 	if c := s.courier.Load(); c != nil {
 		c.Set(all.tells, all.sends)
 	} else if r := s.resting.Load(); r != nil && all.told() != r.Told {

@@ -79,8 +79,7 @@ func (h *Host) newServed(c config.Board) *Hosted {
 		s.ask()
 	}
 	s.schedules.Store(&s.config.Schedules) // of c there would be another copy
-	all := h.hooksOf(c)
-	s.hooks.Store(&all)
+	s.hooks.Store(h.hooksOf(c).shared())
 	running, stop := context.WithCancelCause(h.running)
 	s.running, s.stop = running, func(cause error) {
 		stop(cause)

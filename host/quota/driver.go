@@ -160,7 +160,7 @@ func (b *bounded) bound(op *driver.Op) error {
 	a := &b.allowance
 	switch op.Kind {
 	case driver.Post:
-		if err := b.of.quotas.boardRate(&b.of.meter.posts, b.board.PostsPerSecond, postsName); err != nil {
+		if err := b.of.quotas.boardRate(&b.of.meter().posts, b.board.PostsPerSecond, postsName); err != nil {
 			return err
 		}
 		of := b.of.quotas.Tenant(b.of.spec.Tenant)

@@ -37,7 +37,7 @@ func (g *Gauge) Tenant() string { return g.tenant }
 func (g *Gauge) each(do func(m *meter, perSecond float64, limit int64, whose string) error) error {
 	if b := g.quotas.Board(g.tenant, g.board); b != nil {
 		limit := b.Limits().PolicyFuelPerSecond
-		if err := do(&b.meter, rate(limit, g.quotas.boardPerSecond(limit)), limit, "board"); err != nil {
+		if err := do(b.meter(), rate(limit, g.quotas.boardPerSecond(limit)), limit, "board"); err != nil {
 			return err
 		}
 	}

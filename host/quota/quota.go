@@ -126,7 +126,7 @@ type Board struct {
 	quotas *Quotas
 	spec   Spec
 	limits atomic.Pointer[config.Limits]
-	meter  meter
+	used   atomic.Pointer[meter]   // made when there is something to count: most boards of a fleet are another server's
 	driver atomic.Pointer[metered] // nil before the board is opened
 }
 
@@ -161,6 +161,15 @@ func (q *Quotas) NewBoard(s Spec) *Board {
 	return b
 }
 
+// meter counts what the board uses.
+func (b *Board) meter() *meter {
+	if m := b.used.Load(); m != nil {
+		return m
+	}
+	b.used.CompareAndSwap(nil, &meter{})
+	return b.used.Load()
+}
+
 // Limits returns what the board may have now.
 func (b *Board) Limits() config.Limits { return *b.limits.Load() }
 
@@ -176,22 +185,22 @@ func (b *Board) Through(d driver.Driver) driver.Driver {
 
 // Admit counts a call on the board, and refuses it where there were too many.
 func (b *Board) Admit() error {
-	return b.quotas.boardRate(&b.meter.requests, b.Limits().RequestsPerSecond, requestsName)
+	return b.quotas.boardRate(&b.meter().requests, b.Limits().RequestsPerSecond, requestsName)
 }
 
 // Watch counts a call that looks at the board for a long time, or refuses it. The caller
 // has to call release when the call has ended.
 func (b *Board) Watch(ctx context.Context) (release func() bool, err error) {
 	q, tenant, limit := b.quotas, b.quotas.Tenant(b.spec.Tenant), b.Limits().Watchers
-	if !enter(&b.meter.watchers, limit, limit) {
+	if !enter(&b.meter().watchers, limit, limit) {
 		return nil, Over(watchersName, limit, "board")
 	}
 	if !q.watch(ctx, b.spec.Tenant, tenant) {
-		b.meter.watchers.Add(-1)
+		b.meter().watchers.Add(-1)
 		return nil, Over(watchersName, q.Limits(b.spec.Tenant).Watchers, "tenant")
 	}
 	return func() bool {
-		b.meter.watchers.Add(-1)
+		b.meter().watchers.Add(-1)
 		tenant.meter.watchers.Add(-1)
 		return true
 	}, nil
