@@ -26,7 +26,7 @@ type countedBody struct {
 
 	request    *http.Request
 	portion    *portion
-	within     time.Duration // until the whole body has come
+	patience   time.Duration // until the whole body has come
 	failed     func(error) *connect.Error
 	enveloped  bool
 	compressed bool
@@ -41,7 +41,7 @@ type countedBody struct {
 func (g *gate) counted(r *http.Request, p *portion) {
 	base, _ := parseType(r.Header.Get("Content-Type"))
 	b := &countedBody{
-		ReadCloser: r.Body, request: r, portion: p, within: g.readWithin, enveloped: isGRPC(base) || strings.HasPrefix(base, "application/connect+"),
+		ReadCloser: r.Body, request: r, portion: p, patience: g.readWithin, enveloped: isGRPC(base) || strings.HasPrefix(base, "application/connect+"),
 		failed: func(err error) *connect.Error {
 			answer := callError(r.Context(), err)
 			g.metrics.refused.WithLabelValues(answer.Code().String()).Inc()
@@ -85,7 +85,7 @@ func (b *countedBody) read(p []byte) (int, error) {
 	case err == nil, errors.Is(err, io.EOF):
 		return n, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		b.err = b.failed(&job.Error{Kind: job.Interrupted, Message: "the request did not come whole within " + b.within.String(), Err: context.DeadlineExceeded})
+		b.err = b.failed(&job.Error{Kind: job.Interrupted, Message: "the request did not come whole within " + b.patience.String(), Err: context.DeadlineExceeded})
 	case b.request.ProtoMajor > 1, errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &lost), b.request.Context().Err() != nil:
 		return n, err
 	default:
@@ -103,12 +103,12 @@ func (b *countedBody) readMessage(p []byte) (int, error) {
 	if b.left > 0 {
 		n, err := b.read(p[:min(int64(len(p)), b.left)])
 		b.left -= int64(n)
-		return n, err
+		return n, b.within(err, b.left > 0)
 	}
 	n, err := b.read(p[:min(len(p), prefixBytes-len(b.prefix))])
 	b.prefix = append(b.prefix, p[:n]...)
 	if len(b.prefix) < prefixBytes {
-		return n, err
+		return n, b.within(err, len(b.prefix) > 0)
 	}
 	b.left = int64(binary.BigEndian.Uint32(b.prefix[1:]))
 	compressed := b.prefix[0]&1 != 0 && b.compressed
@@ -119,6 +119,16 @@ func (b *countedBody) readMessage(p []byte) (int, error) {
 		b.err = b.reserve(b.left, compressed)
 	}
 	return n, err // the next Read says what is wrong
+}
+
+// within returns an error of a read; where the body ends although more of a message has to
+// come, the one that says so.
+func (b *countedBody) within(err error, message bool) error {
+	if message && errors.Is(err, io.EOF) {
+		b.err = b.failed(job.Errorf(job.Invalid, "the body of the request ends within a message"))
+		return b.err
+	}
+	return err
 }
 
 // reserve finds room for a message of so many bytes; -1: nobody knows.

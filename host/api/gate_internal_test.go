@@ -110,6 +110,10 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		"Content-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n\x00\x00\x00\x00\x09\r\n1\r\nx\r\nzz\r\n": {
 			connect.CodeInvalidArgument, "the body of the request is not as its header says: invalid byte in chunk length",
 		},
+		"Content-Type: application/grpc\r\nContent-Length: 3\r\n\r\nabc": {connect.CodeInvalidArgument, "the body of the request ends within a message"},
+		"Content-Type: application/connect+json\r\nContent-Length: 7\r\n\r\n\x00\x00\x00\x00\x09{}": {
+			connect.CodeInvalidArgument, "the body of the request ends within a message",
+		},
 	} {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Listener.Addr().String())
 		if err != nil {
