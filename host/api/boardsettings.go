@@ -10,6 +10,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
@@ -59,21 +60,21 @@ var boardFields = []boardField{
 		b.FenceByOwner, err = either("board.fencing", s.GetFencing(), "token", "owner")
 		return err
 	}},
-	spanField("max_lease", "board.maxLease", (*boarddv1.BoardSettings).GetMaxLease, func(b *config.Board) *time.Duration { return &b.MaxLease }),
+	spanField("max_lease", "board.maxLease", job.MinLease, (*boarddv1.BoardSettings).GetMaxLease, func(b *config.Board) *time.Duration { return &b.MaxLease }),
 	{"lease", func(s *boarddv1.BoardSettings) bool { return s.GetLease() != nil }, readLease},
 	{"allow_no_expiry", func(s *boarddv1.BoardSettings) bool { return s.AllowNoExpiry != nil }, func(s *boarddv1.BoardSettings, b *config.Board) error {
 		b.AllowNoExpiry = s.GetAllowNoExpiry()
 		return nil
 	}},
-	spanField("idempotency_window", "board.idempotencyWindow", (*boarddv1.BoardSettings).GetIdempotencyWindow, func(b *config.Board) *time.Duration { return &b.IdempotencyWindow }),
-	spanField("history", "board.history", (*boarddv1.BoardSettings).GetHistory, func(b *config.Board) *time.Duration { return &b.History }),
-	spanField("record", "board.record", (*boarddv1.BoardSettings).GetRecord, func(b *config.Board) *time.Duration { return &b.Record }),
+	spanField("idempotency_window", "board.idempotencyWindow", time.Second, (*boarddv1.BoardSettings).GetIdempotencyWindow, func(b *config.Board) *time.Duration { return &b.IdempotencyWindow }),
+	spanField("history", "board.history", time.Second, (*boarddv1.BoardSettings).GetHistory, func(b *config.Board) *time.Duration { return &b.History }),
+	spanField("record", "board.record", config.MinRecord, (*boarddv1.BoardSettings).GetRecord, func(b *config.Board) *time.Duration { return &b.Record }),
 	{"max_attempts", func(s *boarddv1.BoardSettings) bool { return s.MaxAttempts != nil }, func(s *boarddv1.BoardSettings, b *config.Board) error {
 		b.Retry.MaxAttempts = s.GetMaxAttempts()
 		return nil
 	}},
-	spanField("backoff", "board.backoff", (*boarddv1.BoardSettings).GetBackoff, func(b *config.Board) *time.Duration { return &b.Retry.Backoff }),
-	spanField("max_backoff", "board.maxBackoff", (*boarddv1.BoardSettings).GetMaxBackoff, func(b *config.Board) *time.Duration { return &b.Retry.MaxBackoff }),
+	spanField("backoff", "board.backoff", time.Millisecond, (*boarddv1.BoardSettings).GetBackoff, func(b *config.Board) *time.Duration { return &b.Retry.Backoff }),
+	spanField("max_backoff", "board.maxBackoff", time.Millisecond, (*boarddv1.BoardSettings).GetMaxBackoff, func(b *config.Board) *time.Duration { return &b.Retry.MaxBackoff }),
 	{"hide_details", func(s *boarddv1.BoardSettings) bool { return s.HideDetails != nil }, func(s *boarddv1.BoardSettings, b *config.Board) error {
 		b.HideDetails = s.GetHideDetails()
 		return nil
@@ -94,7 +95,7 @@ func boardFieldNames() []string {
 }
 
 // spanField is a setting that is a duration.
-func spanField(name, path string, get func(*boarddv1.BoardSettings) *durationpb.Duration, to func(*config.Board) *time.Duration) boardField {
+func spanField(name, path string, least time.Duration, get func(*boarddv1.BoardSettings) *durationpb.Duration, to func(*config.Board) *time.Duration) boardField {
 	return boardField{
 		name: name, given: func(s *boarddv1.BoardSettings) bool { return get(s) != nil },
 		read: func(s *boarddv1.BoardSettings, b *config.Board) (err error) {
@@ -103,7 +104,7 @@ func spanField(name, path string, get func(*boarddv1.BoardSettings) *durationpb.
 				*to(b) = *to(&whole)
 				return nil
 			}
-			*to(b), err = fromDuration(path, get(s), time.Millisecond)
+			*to(b), err = fromDuration(path, get(s), least)
 			return err
 		},
 	}
@@ -115,7 +116,7 @@ func readLease(s *boarddv1.BoardSettings, b *config.Board) (err error) {
 		b.Lease = min(config.NewBoard(b.Name).Lease, b.MaxLease)
 		return nil
 	}
-	b.Lease, err = fromDuration("board.lease", s.GetLease(), time.Millisecond)
+	b.Lease, err = fromDuration("board.lease", s.GetLease(), job.MinLease)
 	return err
 }
 
