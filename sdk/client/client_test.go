@@ -86,6 +86,21 @@ func TestErrorKinds(t *testing.T) {
 	}
 }
 
+// TestTextThatIsNone: what cannot be encoded is the caller's mistake, and no defect that is
+// tried again.
+func TestTextThatIsNone(t *testing.T) {
+	t.Parallel()
+	c, err := client.New(client.Config{Addr: "http://127.0.0.1:1"}) // nobody is asked
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _, err = c.Board("b").ListPage(t.Context(), client.ListOptions{Filter: "name = \xff"}, "")
+	if !errors.Is(err, job.Invalid) || err.Error() != "list: the request cannot be sent: string field contains invalid UTF-8" {
+		t.Errorf("got %v, want that the request cannot be sent", err)
+	}
+}
+
 // What was sent before the answer was lost is what is sent again.
 func TestRepeatsWithTheSameNames(t *testing.T) {
 	t.Parallel()

@@ -122,6 +122,10 @@ func gaveUp(op string, why error) *job.Error {
 	return &job.Error{Op: op, Kind: job.Interrupted, Message: "gave up before the server answered", Err: why}
 }
 
+// unsendable is how Connect begins its error about a request that Protocol Buffers do not
+// encode, such as one with a text that is not UTF-8. The call was not made then.
+const unsendable = "marshal message: "
+
 // callError is the error of a whole call. One that the server never answered
 // keeps its cause.
 func callError(op string, err error) *job.Error {
@@ -140,6 +144,9 @@ func callError(op string, err error) *job.Error {
 	}
 	if !connect.IsWireError(err) && cut(err) {
 		return &job.Error{Op: op, Kind: job.Unavailable, Message: "the server is not reachable", Err: answer.Unwrap()}
+	}
+	if text, ok := strings.CutPrefix(answer.Message(), unsendable); ok && !connect.IsWireError(err) {
+		return &job.Error{Op: op, Kind: job.Invalid, Message: "the request cannot be sent: " + text}
 	}
 	kind, ok := codeKinds[answer.Code()]
 	if !ok {
