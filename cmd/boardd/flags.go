@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -73,6 +74,21 @@ func labels(flag string, pairs []string) (map[string]string, error) {
 		m[key] = value
 	}
 	return m, nil
+}
+
+// named is a flag that names something. Nothing is no name: from a script whose variable is
+// empty it would have a job posted twice that is to be posted once.
+type named string
+
+func (n *named) Type() string   { return "string" }
+func (n *named) String() string { return string(*n) }
+
+func (n *named) Set(s string) error {
+	if s == "" {
+		return errors.New("want a text that is not empty, or leave the flag out")
+	}
+	*n = named(s)
+	return nil
 }
 
 // duration is a flag that takes 5m, 72h or 0.5s. nil in set says that it was not

@@ -38,7 +38,7 @@ func (p *program) jobClaimCommand() *cobra.Command {
 	flags.BoolVar(&f.o.NoExpiry, "no-expiry", false, "a claim that does not expire, where the board allows it")
 	flags.Var(&f.wait, "wait", "how long to wait for a job (default: not at all)")
 	flags.StringArrayVar(&f.labels, "worker-label", nil, "KEY=VALUE that describes the worker to the board's policies; may be repeated")
-	flags.StringVar(&f.o.RequestID, "request-id", "", "the same one again answers the same claims")
+	flags.Var((*named)(&f.o.RequestID), "request-id", "the same one again answers the same claims")
 	c.MarkFlagsMutuallyExclusive("lease", "no-expiry")
 	c.ValidArgsFunction = p.completeJobs(0, "UNCLAIMED")
 	return c

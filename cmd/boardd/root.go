@@ -56,7 +56,7 @@ func (p *program) root() *cobra.Command {
 	flags.StringSliceVar(&p.addrs, "addr", nil, "address of the server; may be repeated, for several servers of the same boards; BOARDD_ADDR, with commas (default "+client.DefaultAddr+")")
 	flags.StringVar(&p.token, "token", "", "token to present; BOARDD_TOKEN")
 	flags.StringVar(&p.tokenFile, "token-file", "", "file that holds the token; BOARDD_TOKEN_FILE")
-	flags.StringVar(&p.board, "board", "", "board to work on; BOARDD_BOARD (default \"default\")")
+	flags.Var((*named)(&p.board), "board", "board to work on; BOARDD_BOARD (default \"default\")")
 	flags.StringVar(&p.tenant, "tenant", "", "read the boards of this tenant; for operators and the role support, who can change nothing there")
 	flags.StringVar(&p.caFile, "ca-file", "", "certificates to trust instead of the system's; BOARDD_CA_FILE")
 	flags.StringVar(&p.certFile, "cert-file", "", "certificate to present; BOARDD_CERT_FILE")
