@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -27,10 +28,27 @@ func (p *program) boardExportCommand() *cobra.Command {
 			if to == "-" {
 				return p.export(ctx, name, p.out)
 			}
-			return p.exportInto(ctx, name, to)
+			return p.exportTo(ctx, name, to)
 		})
 	c.Flags().StringVar(&to, "to", to, "file for the board, or - for the standard output")
 	return c
+}
+
+// exportTo writes a board to what has a path: a file that is new or in place of another one,
+// or what is there and no file, such as a pipe.
+func (p *program) exportTo(ctx context.Context, name, path string) error {
+	present, err := os.Stat(path)
+	switch {
+	case err != nil || present.Mode().IsRegular():
+		return p.exportInto(ctx, name, path)
+	case present.IsDir():
+		return usagef("--to: %s is a folder: want the name of a file", path)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return usagef("--to: %v", err)
+	}
+	return errors.Join(p.export(ctx, name, file), file.Close())
 }
 
 // exportInto writes a board into a file, which is there when all of it is on the disk.
