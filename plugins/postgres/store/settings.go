@@ -73,6 +73,7 @@ func readSettings(raw []byte) (settings, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTimeout
 	}
+	c.DialFunc = dialer().DialContext
 	if c.ValidateConnect == nil { // of several hosts the one that takes changes
 		c.ValidateConnect = takesChanges
 	}
