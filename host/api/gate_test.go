@@ -119,6 +119,10 @@ func TestPages(t *testing.T) {
 		{"GET", rpc + "PostJobs", rootSecret, 405, `PostJobs wants POST, got GET`},
 		{"DELETE", rpc + "CountJobs", rootSecret, 405, `CountJobs wants POST, got DELETE`},
 		{"GET", rpc + `CountJobs?connect=v1&encoding=json&message=%7B%22board%22%3A%22default%22%7D`, rootSecret, 200, `"unclaimed":"0"`},
+		{"GET", rpc + `CountJobs?encoding=json&base64=1&message=eyJib2FyZCI6ImRlZmF1bHQifQ`, rootSecret, 200, `"unclaimed":"0"`},
+		{"GET", rpc + `CountJobs?encoding=json&base64=1&message=eyJib2FyZCI6ImRlZmF1bHQifQ==`, rootSecret, 200, `"unclaimed":"0"`},
+		{"GET", rpc + `CountJobs?message=%7B%7D`, rootSecret, 400, `CountJobs by GET wants encoding=json or encoding=proto in its address, got \"\"`},
+		{"GET", rpc + `CountJobs?encoding=json&base64=1&message=%7B%7D`, rootSecret, 400, `message: with base64=1 want base64`},
 		{"POST", rpc + "WatchBoard", rootSecret, 415, `as a stream it wants application/connect+json; ListEvents gives the same with application/json`},
 	} {
 		r := s.do(t, c.method, c.path, c.secret, "")
