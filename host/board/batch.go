@@ -78,7 +78,7 @@ func checkBatchOf(p *job.Posting, caps *driver.Capabilities) error {
 		return nil
 	}
 	if !caps.Groups {
-		return job.Errorf(job.Unsupported, "batch: this board's driver counts no batches")
+		return job.Errorf(job.Unsupported, "batch: this board's driver counts no batches: post the job without one, or on a board in another store")
 	}
 	return checkText("batch", p.Batch, job.MaxBatchName)
 }
@@ -87,7 +87,7 @@ func checkBatchOf(p *job.Posting, caps *driver.Capabilities) error {
 func checkBatch(name string, caps *driver.Capabilities) error {
 	switch {
 	case !caps.Groups:
-		return job.Errorf(job.Unsupported, "this board's driver counts no batches")
+		return job.Errorf(job.Unsupported, "this board's driver counts no batches: want a board in another store")
 	case name == "":
 		return job.Errorf(job.Invalid, "name: want a name of 1 to %d bytes", job.MaxBatchName)
 	}
@@ -250,7 +250,7 @@ func (b *Board) Batches(ctx context.Context, after string, most int, done *bool)
 		return nil, "", err
 	}
 	if !opened.Capabilities.Groups {
-		return nil, "", job.Errorf(job.Unsupported, "this board's driver counts no batches")
+		return nil, "", job.Errorf(job.Unsupported, "this board's driver counts no batches: want a board in another store")
 	}
 	if err := checkText("pageToken", after, job.MaxBatchName); err != nil {
 		return nil, "", err

@@ -140,6 +140,59 @@ func comeAndGo(t *testing.T, d driver.Driver, end time.Time) {
 	}
 }
 
+// TestTicksAreOnTime: the job of each tick is posted within a second of it, however many are due
+// at once; and of those that a host finds due when it begins, within a second of that.
+func TestTicksAreOnTime(t *testing.T) {
+	t.Parallel()
+	const schedules, ticks, outage = 100, 20, 7 * time.Second
+	bubble(t, func(t *testing.T) {
+		d, began := openStore(t), time.Now()
+		running(t, d, 1, func(hosts []*Board) {
+			for i := range schedules {
+				if _, err := hosts[0].PutSchedule(t.Context(), Schedule{Name: strconv.Itoa(i), Every: time.Second, Job: job.Posting{Name: "tick"}}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = sleep.For(t.Context(), ticks*time.Second+time.Second/2)
+		})
+		_ = sleep.For(t.Context(), outage)
+		again := time.Now()
+		running(t, d, 1, func(hosts []*Board) {
+			_ = sleep.For(t.Context(), time.Second)
+			posted := postedAt(t, hosts[0])
+			for i := range schedules {
+				for tick := began.Add(time.Second); !tick.After(again); tick = tick.Add(time.Second) {
+					due := tick
+					if tick.After(began.Add(ticks * time.Second)) {
+						due = again
+					}
+					if at := posted[hosts[0].tickID(strconv.Itoa(i), tick)]; at.Before(due) || at.After(due.Add(time.Second)) {
+						t.Fatalf("the tick of schedule %d after %v was posted at %v, due at %v", i, tick.Sub(began), at, due)
+					}
+				}
+			}
+		})
+	})
+}
+
+// postedAt returns when each job of a board was posted.
+func postedAt(t *testing.T, b *Board) map[job.ID]time.Time {
+	t.Helper()
+	posted := map[job.ID]time.Time{}
+	for req := (ListRequest{PageSize: MaxPage}); ; {
+		page, err := b.List(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range page.Jobs {
+			posted[j.ID] = j.CreatedAt
+		}
+		if req.PageToken = page.Next; page.Next == "" {
+			return posted
+		}
+	}
+}
+
 // TestSchedulesAtRest: schedules that are not due cost a host nothing, however many there are.
 // For a day it asks the store for no more than without any, and looks at its clock no more
 // often. BOARDD_TEST_SCHEDULES says how many there are.
