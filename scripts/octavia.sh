@@ -27,7 +27,7 @@ commands='
   dpkg-query -W -f "\${Package} \${Version}\n" valkey-server python3-taskflow python3-octavia
   export BOARDD_TEST_ALL=1 BOARDD_TEST_SENTINEL_TLS=1 CGO_ENABLED=0 GOFLAGS=-trimpath
   go test -count=1 -v ./examples -run "^TestOctavia(Observed|Users|Served|Sentinels)$" | tee /tmp/examples.log | grep -E "^(---|===|ok|FAIL|PASS|    )" || true
-  ! grep -qE "^(--- (FAIL|SKIP)|FAIL)" /tmp/examples.log && grep -q "^ok" /tmp/examples.log
+  ! grep -qE "^( *--- (FAIL|SKIP)|FAIL)" /tmp/examples.log && grep -q "^ok" /tmp/examples.log
   go test -count=1 ./clients/python -run "^(TestOctavia|TestPython)$"
   go test -count=1 ./plugins/redis/interop
 '
