@@ -1,11 +1,13 @@
 package host_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -214,5 +216,51 @@ func TestMovedBatchThatWasFollowed(t *testing.T) {
 	}
 	if counts, err := d.board(0).Count(ctx); err != nil || counts.Ready != 0 {
 		t.Errorf("%+v on the board, %v: want nothing, as what followed the batch was purged", counts, err)
+	}
+}
+
+// TestMoveWithoutBatches moves a board to a store that counts no batches: one that is not done is
+// in the way, also where it begins while the board is brought there, and one that is done is not.
+func TestMoveWithoutBatches(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	d.two.plain.Store(true)
+	if _, err := d.board(0).PutBatch(ctx, "b", nil, 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []bool{true, false} {
+		if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", 0, dry); job.KindOf(err) != job.Precondition || !strings.Contains(err.Error(), `"b"`) {
+			t.Errorf("a move with a batch that is not done: %v", err)
+		}
+	}
+	for range 2 {
+		results, err := d.board(0).Post(ctx, []job.Posting{{Name: "part", Batch: "b"}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(results, err)
+		}
+		response, err := d.board(0).Claim(ctx, hostboard.ClaimRequest{Owner: "w", IDs: []job.ID{results[0].Job.ID}})
+		if err != nil || len(response.Claims) != 1 {
+			t.Fatal(response, err)
+		}
+		if errs, err := d.board(0).Consume(ctx, []hostboard.Ref{d.refOf(&response.Claims[0])}); err != nil || errs[0] != nil {
+			t.Fatal(err, errs)
+		}
+	}
+	if b, err := d.board(0).Batch(ctx, "b", time.Minute); err != nil || !b.Done() {
+		t.Fatalf("the batch is %+v, %v", b, err)
+	}
+	if _, notes, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", 0, true); err != nil || !strings.Contains(strings.Join(notes, "\n"), "keeps 1 jobs of the history") {
+		t.Errorf("a plan of a move with two jobs in the history to where one is kept: %q, %v", notes, err)
+	}
+	paused, goOn := d.pauseAt(0, "documents")
+	d.move(0, "two")
+	paused()
+	if results, err := d.board(0).Post(ctx, []job.Posting{{Name: "part", Batch: "late"}}); err != nil || results[0].Err != nil {
+		t.Fatal(results, err)
+	}
+	goOn()
+	if m := d.until(catalog.Abandoned); !strings.Contains(m.Problem, `"late"`) {
+		t.Errorf("the move ended with %q: want the name of the batch that began meanwhile", m.Problem)
 	}
 }

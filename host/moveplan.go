@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -100,6 +101,9 @@ func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *hom
 	if err != nil {
 		return err
 	}
+	if err := from.movable(ctx); err != nil {
+		return err
+	}
 	counts, err := from.running.raw.Count(ctx, from.key())
 	if err != nil {
 		return err
@@ -115,6 +119,11 @@ func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *hom
 	case there.Open+there.Trashed+there.Ended > 0 && !left:
 		return job.Errorf(job.Precondition, "the backend %s has jobs of an earlier board %q: make a board of that name there, and delete it with purge", to.Backend, b.Name)
 	}
+	if !status.Capabilities.Groups {
+		if err := h.withoutBatches(ctx, r.at, to.Backend); err != nil {
+			return err
+		}
+	}
 	plan.Jobs, plan.Claims = counts.Open+counts.Trashed+counts.Ended, counts.Claimed
 	if left {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("what the board left in %s when it moved away is dropped", to.Backend))
@@ -125,8 +134,45 @@ func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *hom
 	if rank(status.Durability) < rank(standing.Durability) {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("what is acknowledged is as durable as %q there, and %q here", status.Durability, standing.Durability))
 	}
+	if most := status.MaxFinals; most > 0 && counts.Finals > most {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the store of %s keeps %d jobs of the history at most, and the board has %d: the oldest are forgotten there", to.Backend, most, counts.Finals))
+	}
 	if most := status.Capabilities.MaxJobs; most > 0 && counts.Open > most {
 		return job.Errorf(job.Precondition, "the store of the backend %s takes %d open jobs, and the board has %d", to.Backend, most, counts.Open)
+	}
+	return nil
+}
+
+// movable asks the store of a board that is served from there whether it lets the board go. It
+// says so to a step that changes nothing.
+func (m *home) movable(ctx context.Context) error {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return m.step(ctx, driver.Move{Step: driver.Thaw, ID: id})
+}
+
+// withoutBatches refuses a board with a batch that is not done.
+func (h *Host) withoutBatches(ctx context.Context, at catalog.At, backend string) error {
+	on := h.registry.board(at.Tenant, at.Name)
+	if on == nil {
+		return NoBoard(at.Name)
+	}
+	b, err := h.Open(ctx, on)
+	if err != nil {
+		return err
+	}
+	done := false
+	for after, first := "", true; first || after != ""; first = false {
+		list, next, err := b.Batches(ctx, after, 1, &done)
+		switch {
+		case job.KindOf(err) == job.Unsupported:
+			return nil // it cannot have any
+		case err != nil:
+			return err
+		case len(list) > 0:
+			return job.Errorf(job.Precondition, "the batch %.80q of the board is not done, and the store of the backend %s counts no batches: want it done before the board moves", list[0].Name, backend)
+		}
+		after = next
 	}
 	return nil
 }

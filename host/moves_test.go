@@ -29,6 +29,15 @@ type lent struct {
 
 	trouble *atomic.Bool // then no import is done
 	keep    *atomic.Bool // then no record of a batch is changed
+	plain   *atomic.Bool // then it counts no batches, and keeps one job in its history
+}
+
+func (l lent) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := l.Driver.OpenBoard(ctx, spec)
+	if l.plain.Load() {
+		status.Capabilities.Groups, status.MaxFinals = false, 1
+	}
+	return status, err
 }
 
 func (l lent) Documents() driver.Documents { return keptDocuments{l.Driver.Documents(), l.keep} }
@@ -69,7 +78,7 @@ func stores(t *testing.T) (programs map[string]driver.Program, all map[string]le
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
-		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}}
+		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}}
 		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return its, nil }
 		programs[name], all[name] = program, its
 	}

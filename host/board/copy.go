@@ -193,6 +193,9 @@ func (b *copier) moved(r *driver.Record) (driver.Op, error) {
 	if err != nil {
 		return op, &job.Error{Job: r.Posting.ID, Kind: job.Corrupt, Message: "the job cannot be brought to another store", Err: err}
 	}
+	if ext, _ := record.ReadExtra(line.Posting); stands(r) && ext.Batch != "" && !b.groups {
+		return op, uncounted(ext.Batch)
+	}
 	op.Reason, op.Import.Move = "moved", b.Move
 	if r.State == job.Complete && !r.EndedBy.IsZero() { // so that a retry of the ending is answered there, too
 		op.Import.Then.Precondition, op.Import.Then.Token = driver.HeldByToken, r.EndedBy

@@ -50,6 +50,11 @@ func (r *batchRecord) compared(here, there *driver.Group) {
 	r.Followed = r.Followed || r.Then != nil && here.Followed
 }
 
+// uncounted is the error of a batch that is not done, and cannot come along.
+func uncounted(name string) error {
+	return job.Errorf(job.Unsupported, "the batch %.80q is not done, and the other store counts no batches", name)
+}
+
 // batches makes the records of batches, among settings that are brought, what they are in the
 // new store. Once the board is frozen, and its jobs are there, both stores are asked how the
 // batches stand.
@@ -61,6 +66,9 @@ func (c *Copy) batches(ctx context.Context, page []driver.Document) error {
 		var r batchRecord
 		name, is := strings.CutPrefix(page[i].Name, batchPrefix)
 		if is && json.Unmarshal(page[i].Data, &r) == nil {
+			if r.Done.IsZero() && !c.Target.Capabilities.Groups {
+				return uncounted(name)
+			}
 			at, records, ops = append(at, i), append(records, r), append(ops, driver.Op{Kind: driver.Tally, Group: name})
 		}
 	}
