@@ -54,8 +54,9 @@ type grant struct {
 	token   job.Token
 	lease   time.Duration
 	version uint64
-	zxid    uint64
 	at      int64
+
+	position uint64 // as it is shown
 }
 
 const answerFormat = 1
@@ -69,7 +70,7 @@ func (a *answer) encode() []byte {
 		w.token(g.token)
 		w.int(int64(g.lease))
 		w.uint(g.version)
-		w.uint(g.zxid)
+		w.uint(g.position)
 		w.int(g.at)
 	}
 	list := a.planned
@@ -87,8 +88,9 @@ func (a *answer) encode() []byte {
 }
 
 // decodeAnswer reads what encode wrote, with the number and the time of the
-// transaction that wrote it.
-func decodeAnswer(data []byte, zxid uint64, at int64) (answer, error) {
+// transaction that wrote it. offset is the board's: no claim that it has granted outlasts a
+// change of that.
+func decodeAnswer(data []byte, zxid, offset uint64, at int64) (answer, error) {
 	var a answer
 	if len(data) == 0 || data[0] != answerFormat {
 		return a, errShort
@@ -100,9 +102,9 @@ func decodeAnswer(data []byte, zxid uint64, at int64) (answer, error) {
 	for range d.count() {
 		var g grant
 		d.raw(g.id[:])
-		g.token, g.lease, g.version, g.zxid, g.at = d.token(), time.Duration(d.int()), d.uint(), d.uint(), d.int()
-		if g.zxid == 0 {
-			g.zxid, g.version, g.token.Epoch, g.at = zxid, zxid, zxid, at
+		g.token, g.lease, g.version, g.position, g.at = d.token(), time.Duration(d.int()), d.uint(), d.uint(), d.int()
+		if g.position == 0 {
+			g.position, g.version, g.token.Epoch, g.at = zxid+offset, zxid, zxid+offset, at
 		}
 		a.grants = append(a.grants, g)
 	}
@@ -126,7 +128,7 @@ func decodeAnswer(data []byte, zxid uint64, at int64) (answer, error) {
 
 func (g *grant) claimed() driver.Claimed {
 	return driver.Claimed{
-		Job: g.id, Token: g.token, Lease: g.lease, Version: g.version, Position: driver.Position(g.zxid), At: atMillis(g.at),
+		Job: g.id, Token: g.token, Lease: g.lease, Version: g.version, Position: driver.Position(g.position), At: atMillis(g.at),
 	}
 }
 
@@ -140,7 +142,7 @@ func (a *answer) load(ctx context.Context, b *board) error {
 	if err != nil {
 		return err
 	}
-	kept, err := decodeAnswer(node.Data, uint64(node.Stat.Mzxid), node.Stat.Mtime)
+	kept, err := decodeAnswer(node.Data, uint64(node.Stat.Mzxid), b.now().offset, node.Stat.Mtime)
 	if err != nil {
 		return job.Errorf(job.Corrupt, "%s cannot be read: %v", b.at.answer(a.request), err)
 	}
@@ -196,7 +198,8 @@ func (a *answer) carriedOut(ctx context.Context, b *board) error {
 				return err
 			}
 			if c := v.claim(); c != nil && c.token.Nonce == p.nonce {
-				found[i] = &grant{p.id, c.token, max(v.left(b.now()), 0), v.version(), v.rec.position, v.rec.changedAt}
+				at := b.now()
+				found[i] = &grant{p.id, c.token, max(v.left(at), 0), v.version(), v.rec.changedAt, uint64(at.shown(v.rec.position))}
 			}
 			return nil
 		})
@@ -255,7 +258,7 @@ func (a *answer) build(m *session.Multi, at layout) {
 // add adds claims, and reports whether one was not in the answer.
 func (a *answer) add(claims []driver.Claimed) (added bool) {
 	for _, c := range claims {
-		g := grant{c.Job, c.Token, c.Lease, c.Version, uint64(c.Position), millis(c.At)}
+		g := grant{c.Job, c.Token, c.Lease, c.Version, millis(c.At), uint64(c.Position)}
 		if i := slices.IndexFunc(a.grants, func(g grant) bool { return g.token.Nonce == c.Token.Nonce }); i >= 0 {
 			a.grants[i] = g
 			continue

@@ -153,6 +153,47 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 	if observe {
 		return driver.Result{Kind: job.Precondition, Message: transition.Observed}
 	}
+	for range maxTries {
+		b.mu.Lock()
+		before := b.root
+		b.mu.Unlock()
+		answer, refused := before.refuses(op)
+		if !refused {
+			answer = b.perform(ctx, op, begin)
+		}
+		some := op.Kind != driver.Claim || len(answer.Claims) > 0
+		if answer.Kind == job.OutcomeUnknown || answer.Kind == job.NoKind && !answer.Repeated && some {
+			return answer // it was done on a board that takes it, or nobody knows
+		}
+		if same, err := b.stands(ctx, &before, refused); err != nil || same {
+			if err != nil {
+				return driver.Failed(err)
+			}
+			return answer
+		}
+	}
+	return driver.Result{Kind: job.Unavailable, Message: "the board is moved all the time"}
+}
+
+// stands reports whether the board still takes ops as it did before, when one was answered that
+// changed nothing: what it says of the job may be of a board that has gone since. Such an op has
+// read the job after a Sync, unless it was refused at once.
+func (b *board) stands(ctx context.Context, before *root, refused bool) (bool, error) {
+	if refused {
+		if err := b.client().Sync(ctx, b.at.own); err != nil {
+			return false, err
+		}
+	}
+	if err := b.heedRoot(ctx); err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.root.passage == before.passage && b.root.entering == before.entering, nil
+}
+
+// perform does an op that the board takes as it is known.
+func (b *board) perform(ctx context.Context, op *driver.Op, begin func() bool) driver.Result {
 	if problem := b.unreadable(op.Job); problem != "" && op.Kind != driver.Claim {
 		return driver.Result{Kind: job.Corrupt, Message: problem}
 	}
@@ -168,12 +209,15 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 	a := newAttempt(b, op.Job, begin)
 	_, stamped := transition.KeyOf(op)
 	a.known, a.search = stamped || op.Kind == driver.Extend, anywhere
-	var plan transition.Plan
-	var missed uint64 // the record whose posting was not there
+	var plan, then transition.Plan // then is of what an imported job went through
+	var missed uint64              // the record whose posting was not there
 	return a.run(ctx, func(v *view, at instant) (*change, *driver.Result, error) {
 		ch, r := b.planned(op, &plan, v, at, a.fresh)
 		if ch == nil {
 			return nil, r, nil
+		}
+		if op.Import != nil && op.Import.Then != nil {
+			then = b.goAlong(ch, op, &plan, v, at)
 		}
 		err := b.supply(ctx, op, v, ch)
 		if job.KindOf(err) == job.Corrupt && missed != v.recZxid {
@@ -181,7 +225,13 @@ func (b *board) apply(ctx context.Context, op *driver.Op, begin func() bool) dri
 			return nil, nil, nil // another host may have taken it since: the record says so, or stands as it was
 		}
 		return ch, nil, err
-	}, func(v *view, w written) driver.Result { return w.finish(&plan, v) })
+	}, func(v *view, w written) driver.Result {
+		r := w.finish(&plan, v)
+		if then.Do != 0 {
+			r = transition.Imported(&then, r, w.finish(&then, v))
+		}
+		return r
+	})
 }
 
 // planned returns the change that an op asks for, or the answer to it; or neither, if it
@@ -193,7 +243,7 @@ func (b *board) planned(op *driver.Op, plan *transition.Plan, v *view, at instan
 		return nil, nil
 	case plan.Do == 0:
 		return nil, &r
-	case plan.Do == driver.Post && b.full() && (op.Import == nil || op.Import.Then == nil):
+	case plan.Do == driver.Post && b.full() && (op.Import == nil || op.Import.Then == nil || op.Import.Then.Kind == driver.Claim):
 		if !fresh {
 			return nil, nil
 		}
@@ -205,7 +255,7 @@ func (b *board) planned(op *driver.Op, plan *transition.Plan, v *view, at instan
 // supply reads what an op moves and the view does not hold: the posting's bytes.
 func (b *board) supply(ctx context.Context, op *driver.Op, v *view, ch *change) error {
 	switch {
-	case op.Kind == driver.Trash:
+	case ch.takeNode && ch.rec.place == inTrash:
 		node, err := b.client().Get(ctx, b.at.Job(v.node))
 		if err != nil {
 			return err
@@ -256,7 +306,8 @@ func (w *written) finish(plan *transition.Plan, v *view) driver.Result {
 	if plan.Do == driver.Purge {
 		version = w.zxid
 	}
-	r := transition.Finish(plan, version, driver.Position(w.zxid), w.zxid, atMillis(w.at))
+	shown := w.zxid + w.offset
+	r := transition.Finish(plan, version, driver.Position(shown), shown, atMillis(w.at))
 	r.NotBefore = atMillis(millis(r.NotBefore))
 	return r
 }

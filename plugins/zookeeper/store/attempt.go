@@ -56,7 +56,7 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 		}
 		v := a.view
 		if a.wrote(v) {
-			return reply(v, written{zxid: v.rec.position, at: v.rec.changedAt})
+			return reply(v, written{zxid: v.rec.position, at: v.rec.changedAt, offset: b.now().offset})
 		}
 		ch, r, err := decide(v, b.now())
 		switch {

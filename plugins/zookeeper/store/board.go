@@ -36,6 +36,7 @@ type board struct {
 	fault      error  // why the board is not loaded, as far as is known
 	loads      uint64 // how often everything that was read was forgotten, to be read anew
 	root       root
+	rootEvent  <-chan session.Event // the watch of the root; nil: it has fired
 	acl        []session.ACL
 
 	jobs  map[job.ID]*view
@@ -178,7 +179,7 @@ func (b *board) now() instant {
 // instant reads the clocks. b.mu is held.
 func (b *board) instant() instant {
 	now := time.Now()
-	return instant{mono: now, wall: b.store.clock.wall(now), generation: b.root.generation, window: b.spec.Window}
+	return instant{mono: now, wall: b.store.clock.wall(now), generation: b.root.generation, offset: b.root.offset, window: b.spec.Window}
 }
 
 // known returns what is known of a job; nil: nothing.
@@ -198,7 +199,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, Alone: !*b.settings.Foreign, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Imports: true,
+		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Imports: true, Moves: b.settings.unmovable() == nil,
 	}
 }
 

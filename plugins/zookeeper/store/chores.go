@@ -19,6 +19,17 @@ func (b *board) chores(ctx context.Context) error {
 			return err
 		}
 	}
+	b.mu.Lock()
+	unwatched := b.rootEvent == nil && b.root.there
+	b.mu.Unlock()
+	if unwatched { // it could not be read
+		if err := b.heedRoot(ctx); err != nil && job.KindOf(err) != job.Corrupt {
+			return err
+		}
+	}
+	if b.rests() { // what is due is done when it goes on
+		return b.nudge(ctx)
+	}
 	if err := b.bury(ctx); err != nil {
 		return err
 	}
@@ -41,6 +52,13 @@ func (b *board) chores(ctx context.Context) error {
 		return err
 	}
 	return b.sweepLocks(ctx)
+}
+
+// rests reports whether the board does nothing by itself now, as it moves.
+func (b *board) rests() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.root.rests()
 }
 
 // A sweep looks at locks one after another. The list of names does not tell when
@@ -148,7 +166,7 @@ func (b *board) release(ctx context.Context) error {
 	b.mu.Lock()
 	at := b.instant()
 	var due []hold
-	for len(b.holds) > 0 && b.holds[0].until <= at.millis() && len(work) < 256 {
+	for len(b.holds) > 0 && !b.root.rests() && b.holds[0].until <= at.millis() && len(work) < 256 {
 		h := heap.Pop(&b.holds).(hold) //nolint:forcetypeassert // nothing else is in it
 		v := b.jobs[h.id]
 		if v == nil || b.spec.Observe || !v.onBoard() || !v.ours() || v.rec.claim != nil || v.waits(at) {
@@ -176,15 +194,24 @@ func (b *board) release(ctx context.Context) error {
 // lift takes one lock away.
 func (b *board) lift(ctx context.Context, v *view) error {
 	b.mu.Lock()
-	root := b.root.version
+	root := b.root
+	if root.rests() {
+		heap.Push(&b.holds, hold{v.rec.holdUntil, v.id})
+	}
 	b.mu.Unlock()
+	if root.rests() {
+		return nil
+	}
 	m := b.client().Multi(nil)
-	m.Check(b.at.own, root)
+	m.Check(b.at.own, root.version)
 	m.Check(b.at.record(v.id), v.recVersion)
 	m.Delete(b.at.Lock(v.node), v.lock.version)
 	sign := m.Set(b.at.hosts(), nil, -1) // for its stat
 	done, err := m.Do(ctx)
 	if session.Conflict(err) {
+		if err := b.checkRoot(ctx); err != nil {
+			return err
+		}
 		_, err = b.refresh(ctx, v.id, recorded)
 		return err
 	}

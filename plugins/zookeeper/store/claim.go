@@ -105,7 +105,7 @@ func (c *claiming) finish(ctx context.Context, r driver.Result) driver.Result {
 	at := c.now()
 	r.At = at.wall
 	c.mu.Lock()
-	r.Position = driver.Position(c.horizon)
+	r.Position = at.shown(c.horizon)
 	c.mu.Unlock()
 	for _, claimed := range r.Claims {
 		r.Position, r.At = claimed.Position, claimed.At

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/boardd/boardd/sdk/driver"
 )
 
 // An instant is one reading of the clocks, with what it takes to judge a job by
@@ -12,7 +14,18 @@ type instant struct {
 	mono       time.Time // of this process, for leases
 	wall       time.Time // about the store's
 	generation uint64    // of the board
+	offset     uint64    // likewise
 	window     time.Duration
+}
+
+// shown is a change of the board as everybody knows it. Positions are the numbers of
+// ZooKeeper's transactions, which nobody can raise: a board that came from another store, where
+// it had come further, adds to them what was missing.
+func (i instant) shown(zxid uint64) driver.Position { return driver.Position(zxid + i.offset) }
+
+// zxid is what was shown so; 0 of a position that is the other store's.
+func (i instant) zxid(shown driver.Position) uint64 {
+	return max(uint64(shown), i.offset) - i.offset
 }
 
 func (i instant) millis() int64 { return i.wall.UnixMilli() }

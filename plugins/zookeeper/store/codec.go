@@ -157,11 +157,18 @@ func (w *writer) claim(c *claim) {
 	if c == nil {
 		return
 	}
-	w.flags(c.noExpiry, c.session)
+	above := c.token.Epoch == 0 && c.base != 0 // else the token says it
+	w.flags(c.noExpiry, c.session, above, c.exact != 0)
 	w.bytes([]byte(c.owner))
 	w.token(c.token)
 	w.int(int64(c.lease))
 	w.int(c.since)
+	if above {
+		w.uint(c.base)
+	}
+	if c.exact != 0 {
+		w.uint(uint64(c.exact))
+	}
 }
 
 func (w *writer) ending(e *ending) {
@@ -298,8 +305,15 @@ func (d *reader) token() (t job.Token) {
 
 func (d *reader) claim() *claim {
 	c := &claim{}
-	d.flags(&c.noExpiry, &c.session)
+	var above, exact bool
+	d.flags(&c.noExpiry, &c.session, &above, &exact)
 	c.owner, c.token, c.lease, c.since = string(d.bytes()), d.token(), time.Duration(d.int()), d.int()
+	if above {
+		c.base = d.uint()
+	}
+	if exact {
+		c.exact = d.micros()
+	}
 	return c
 }
 

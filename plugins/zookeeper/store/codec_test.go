@@ -34,7 +34,7 @@ var allowed = cmp.AllowUnexported(record{}, claim{}, planned{}, ending{}, stamp{
 
 func TestRecord(t *testing.T) {
 	t.Parallel()
-	for _, r := range []*record{{}, fullRecord(), {exact: exact{created: 1}}, {created: 5, exact: exact{ended: 999}}, {place: purged, priority: job.VeryHigh}} {
+	for _, r := range []*record{{}, fullRecord(), {exact: exact{created: 1}}, {created: 5, exact: exact{ended: 999}}, {place: purged, priority: job.VeryHigh}, {claim: &claim{base: 7}}, {claim: &claim{exact: 999}}} {
 		back, err := decodeRecord(r.encode())
 		if err != nil {
 			t.Fatal(err)
@@ -75,6 +75,11 @@ func TestRecordSettles(t *testing.T) {
 	if r.stamps[0].position != 100 || r.stamps[1].position != 1 {
 		t.Errorf("stamps: %+v", r.stamps)
 	}
+	came := &record{claim: &claim{base: 7}}
+	came.settle(100, 200)
+	if came.claim.token.Epoch != 107 {
+		t.Errorf("a claim on a board that came from another store: %+v", came.claim)
+	}
 	r.changed()
 	r.settle(500, 600)
 	if r.version != 500 || r.position != 500 || r.changedAt != 600 || r.placed != 100 || r.claim.token.Epoch != 100 {
@@ -95,9 +100,9 @@ func TestEntry(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	a := answer{at: 5, grants: []grant{{id: job.ID{1}, token: job.Token{Generation: 1, Epoch: 2, Nonce: [16]byte{3}}, lease: time.Second, version: 4, zxid: 5, at: 6}, {id: job.ID{2}}}}
-	back, err := decodeAnswer(a.encode(), 70, 80)
-	a.grants[1] = grant{id: job.ID{2}, token: job.Token{Epoch: 70}, version: 70, zxid: 70, at: 80}
+	a := answer{at: 5, grants: []grant{{id: job.ID{1}, token: job.Token{Generation: 1, Epoch: 2, Nonce: [16]byte{3}}, lease: time.Second, version: 4, position: 5, at: 6}, {id: job.ID{2}}}}
+	back, err := decodeAnswer(a.encode(), 70, 7, 80)
+	a.grants[1] = grant{id: job.ID{2}, token: job.Token{Epoch: 77}, version: 70, position: 77, at: 80}
 	if diff := cmp.Diff(a, back, allowed); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
@@ -116,9 +121,18 @@ func TestHead(t *testing.T) {
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	r := root{id: [16]byte{1}, generation: 7, log: 2, there: true}
-	back, err := decodeRoot(r.encode())
-	if diff := cmp.Diff(r, back, allowed); err != nil || diff != "" {
-		t.Errorf("%v, %s", err, diff)
+	frozen, receives, came := r, r, r
+	frozen.passage.Move = [16]byte{4}
+	receives.passage, receives.entering = transition.Passage{Move: [16]byte{4}, Receiving: true}, true
+	came.offset = 9
+	for _, r := range []root{r, frozen, receives, came} {
+		back, err := decodeRoot(r.encode())
+		if diff := cmp.Diff(r, back, allowed); err != nil || diff != "" {
+			t.Errorf("%v, %s", err, diff)
+		}
+		if data := r.encode(); r.moved() != (len(data) != rootSize) {
+			t.Errorf("the root %+v has %d bytes: a program of before reads %d", r, len(data), rootSize)
+		}
 	}
 	memory := r.memory(100)
 	other := root{id: [16]byte{2}, generation: 1, there: true}
@@ -166,14 +180,15 @@ func FuzzSmall(f *testing.F) {
 	f.Add((&answer{grants: []grant{{}}}).encode())
 	f.Add((&head{pieces: 2}).encode())
 	f.Add(root{generation: 1}.encode())
+	f.Add(root{generation: 1, offset: 2, passage: transition.Passage{Move: [16]byte{1}}}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if e, err := decodeEntry(data); err == nil {
 			if _, err := decodeEntry(e.encode()); err != nil {
 				t.Error(err)
 			}
 		}
-		if a, err := decodeAnswer(data, 1, 1); err == nil {
-			if _, err := decodeAnswer(a.encode(), 1, 1); err != nil {
+		if a, err := decodeAnswer(data, 1, 1, 1); err == nil {
+			if _, err := decodeAnswer(a.encode(), 1, 1, 1); err != nil {
 				t.Error(err)
 			}
 		}

@@ -14,7 +14,8 @@ import (
 
 // A change is what one transaction is to make of a job.
 type change struct {
-	rec *record // after it
+	op  *driver.Op // that asks for it; nil: it is boardd's own
+	rec *record    // after it
 
 	lock  lockPlan
 	owner string // of the lock that is put
@@ -61,6 +62,7 @@ type written struct {
 	number   int32  // and the number of the line in it
 	name     string
 	children int32 // nodes that came to TaskFlow's folder, and that went
+	offset   uint64
 }
 
 // commit makes a change if v is still how the job stands. What it returns is the
@@ -69,6 +71,9 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 	b.mu.Lock()
 	root, acl := b.root, b.acl
 	b.mu.Unlock()
+	if err := ch.fits(&root); err != nil {
+		return nil, written{}, err
+	}
 	if ch.changed {
 		ch.rec.changed()
 	}
@@ -118,7 +123,7 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 
 // transact carries out one try of a change; add adds to its transaction.
 func (b *board) transact(ctx context.Context, v *view, ch *change, root root, acl []session.ACL, add func(*session.Multi)) (*view, written, error) {
-	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl), series: root.log}
+	t := &transaction{board: b, view: v, change: ch, multi: b.client().Multi(acl), series: root.log, offset: root.offset}
 	t.multi.Check(b.at.own, root.version)
 	if err := t.build(add); err != nil {
 		return nil, written{}, err
@@ -163,6 +168,7 @@ type transaction struct {
 	change *change
 	multi  *session.Multi
 	series uint32 // of the log
+	offset uint64 // of the board
 
 	set, log, created int   // places in multi
 	children          int32 // nodes that come to TaskFlow's folder, and that go
@@ -292,7 +298,7 @@ func (t *transaction) buildAttached() {
 // read takes from ZooKeeper's answer what is needed.
 func (t *transaction) read(done []session.Done) written {
 	stat := done[t.set].Stat
-	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime, series: t.series, children: t.children}
+	w := written{zxid: uint64(stat.Mzxid), at: stat.Mtime, series: t.series, children: t.children, offset: t.offset}
 	if t.log >= 0 {
 		w.number, _ = logNumber(base(done[t.log].Path))
 	}

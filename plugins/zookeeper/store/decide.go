@@ -80,7 +80,7 @@ func (b *board) refused(op *driver.Op, v *view, at instant) *driver.Result {
 // changeOf returns the change that a plan asks for; or, of more attached records than a
 // job may have, why it is refused. Op says what watchers are told.
 func (b *board) changeOf(op *driver.Op, plan *transition.Plan, v *view, at instant) (*change, *driver.Result) {
-	ch := &change{rec: v.rec.clone(), within: plan.Within, rates: plan.Rates, keys: op.Keys, event: op.Event, reason: op.Reason, who: v.owner(), changed: true}
+	ch := &change{op: op, rec: v.rec.clone(), within: plan.Within, rates: plan.Rates, keys: op.Keys, event: op.Event, reason: op.Reason, who: v.owner(), changed: true}
 	if plan.Do == driver.Post {
 		ch.begin(op, v)
 	}

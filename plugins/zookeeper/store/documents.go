@@ -19,8 +19,9 @@ import (
 // document's version is the number of the transaction that wrote it: it grows
 // even over a deletion.
 type documents struct {
-	store *Store
-	made  sync.Map // folders that are there
+	store   *Store
+	made    sync.Map // folders that are there
+	shelves sync.Map // by their paths, those that were open when they were read
 
 	latest atomic.Int64 // that now has said, in Unix milliseconds
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -21,11 +22,15 @@ func (d *documents) Put(ctx context.Context, space driver.Space, doc driver.Docu
 	if err := document.Fits(&doc); err != nil {
 		return 0, err
 	}
-	if kind, entity, ok := d.entity(space, doc.Name); ok {
-		return d.putEntity(ctx, space, kind, entity, doc, ifVersion)
-	}
+	kind, entity, registers := d.entity(space, doc.Name)
 	for {
-		version, err := d.put(ctx, space, &doc, ifVersion)
+		var version uint64
+		var err error
+		if registers {
+			version, err = d.putEntity(ctx, space, kind, entity, doc, ifVersion)
+		} else {
+			version, err = d.put(ctx, space, &doc, ifVersion)
+		}
 		if !errors.Is(err, errUnmade) {
 			return version, err
 		}
@@ -47,14 +52,19 @@ func (d *documents) put(ctx context.Context, space driver.Space, doc *driver.Doc
 	if err := document.Put(doc, f.present(&old), ifVersion); err != nil {
 		return 0, err
 	}
-	if err := d.ensure(ctx, space); err != nil {
+	err = d.ensure(ctx, space)
+	var s shelf
+	if err == nil {
+		s, err = d.openShelf(ctx, space)
+	}
+	if err != nil {
 		if ctx.Err() == nil && session.Lost(err) {
 			return 0, errUnmade
 		}
 		return 0, err
 	}
 	h, before := newHead(doc), f
-	version, err := d.write(ctx, space, doc, &h, &f)
+	version, err := d.write(ctx, s, space, doc, &h, &f)
 	if job.KindOf(err) != job.OutcomeUnknown || ctx.Err() != nil {
 		return version, err
 	}
@@ -75,7 +85,7 @@ func (d *documents) put(ctx context.Context, space driver.Space, doc *driver.Doc
 }
 
 // write makes what was found the document.
-func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.Document, h *head, f *found) (uint64, error) {
+func (d *documents) write(ctx context.Context, s shelf, space driver.Space, doc *driver.Document, h *head, f *found) (uint64, error) {
 	path, acl := d.path(space, doc.Name), d.acl()
 	m := d.client().Multi(acl)
 	if h.pieces > 0 && !f.there {
@@ -83,8 +93,9 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 		first := head{expires: 1}
 		before := d.client().Multi(acl)
 		before.Create(path, first.encode(), session.Persistent)
+		s.check(before)
 		if _, err := before.Do(ctx); err != nil {
-			return 0, d.unwritten(space, doc.Name, err)
+			return 0, d.unwritten(ctx, s, space, doc.Name, err)
 		}
 		f.there, f.version, f.head = true, 0, first
 	}
@@ -94,6 +105,7 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 	if h.pieces > 0 {
 		failpoint.Hit("zookeeper/document/pieces-written")
 	}
+	s.check(m)
 	m.Set(d.folder(space), nil, -1)
 	var at int
 	if f.there {
@@ -107,14 +119,18 @@ func (d *documents) write(ctx context.Context, space driver.Space, doc *driver.D
 	done, err := m.Do(ctx)
 	failpoint.Hit("zookeeper/document/after-multi")
 	if err != nil {
-		return 0, d.unwritten(space, doc.Name, err)
+		return 0, d.unwritten(ctx, s, space, doc.Name, err)
 	}
 	return uint64(done[at].Stat.Mzxid), nil
 }
 
-// unwritten says why a transaction did not write a document. Where a node is missing,
-// somebody else has removed the folder or the document, and Put looks again.
-func (d *documents) unwritten(space driver.Space, name string, err error) error {
+// unwritten says why a transaction did not change a document. Where a node is missing,
+// somebody else has removed the folder or the document, and where the shelf is another the board
+// moves or did so: who asked looks again.
+func (d *documents) unwritten(ctx context.Context, s shelf, space driver.Space, name string, err error) error {
+	if moved, again := d.moved(ctx, s, err); moved || again != nil {
+		return cmp.Or(again, errUnmade)
+	}
 	if session.NoNode(err) {
 		d.made.Delete(d.folder(space))
 		return errUnmade
@@ -139,19 +155,31 @@ func (d *documents) Delete(ctx context.Context, space driver.Space, name string,
 	if err := d.checkChange(ctx, space, name); err != nil {
 		return err
 	}
-	err := d.remove(ctx, space, name, ifVersion)
+	err := d.removed(ctx, space, name, ifVersion)
 	for job.KindOf(err) == job.OutcomeUnknown && ctx.Err() == nil {
 		if d.client().Ready(ctx) != nil {
 			return err
 		}
 		// If it is gone now, nobody can say by whom, and it does not matter.
-		if again := d.remove(ctx, space, name, ifVersion); job.KindOf(again) != job.NotFound {
+		if again := d.removed(ctx, space, name, ifVersion); job.KindOf(again) != job.NotFound {
 			err = again
 			continue
 		}
 		return nil
 	}
 	return err
+}
+
+// removed is remove, as often as the board's shelf is another one.
+func (d *documents) removed(ctx context.Context, space driver.Space, name string, ifVersion uint64) error {
+	for {
+		if err := d.remove(ctx, space, name, ifVersion); !errors.Is(err, errUnmade) {
+			return err
+		}
+		if err := d.client().Ready(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // remove is one try of Delete.
@@ -163,7 +191,12 @@ func (d *documents) remove(ctx context.Context, space driver.Space, name string,
 	if err != nil {
 		return err
 	}
+	s, err := d.openShelf(ctx, space)
+	if err != nil {
+		return err
+	}
 	m := d.client().Multi(nil)
+	s.check(m)
 	if kind, entity, ok := d.entity(space, name); ok {
 		if err := d.deleteEntity(ctx, m, space, kind, entity, f.version); err != nil {
 			return err
@@ -177,7 +210,7 @@ func (d *documents) remove(ctx context.Context, space driver.Space, name string,
 		m.Delete(path, f.version)
 	}
 	if _, err := m.Do(ctx); err != nil {
-		return changedMeanwhile(name, err)
+		return d.unwritten(ctx, s, space, name, err)
 	}
 	return nil
 }

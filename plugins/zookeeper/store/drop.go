@@ -55,6 +55,7 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 		return err
 	}
 	documents := boardDocuments(s.settings.root, name)
+	s.documents.shelves.Delete(documents)
 	s.documents.made.Range(func(key, _ any) bool {
 		if strings.HasPrefix(key.(string), documents+"/") { //nolint:forcetypeassert // all keys are
 			s.documents.made.Delete(key)

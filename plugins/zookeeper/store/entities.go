@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -71,11 +72,16 @@ func (d *documents) putEntity(ctx context.Context, space driver.Space, kind, ent
 	if err != nil {
 		return 0, err
 	}
+	s, err := d.openShelf(ctx, space)
+	if err != nil {
+		return 0, err
+	}
 	path, flags := b.at.Entity(kind, entity), int32(session.Persistent)
 	if doc.Expires.IsZero() {
 		flags = session.Ephemeral
 	}
 	m := d.client().Multi(b.nodeACL())
+	s.check(m)
 	if f.there { // it may end with somebody's session, or not, and the new one otherwise
 		m.Delete(path, f.version)
 	}
@@ -90,6 +96,9 @@ func (d *documents) putEntity(ctx context.Context, space driver.Space, kind, ent
 		m.Delete(term, before.version)
 	}
 	done, err := m.Do(ctx)
+	if moved, again := d.moved(ctx, s, err); moved || again != nil {
+		return 0, cmp.Or(again, errUnmade)
+	}
 	if err != nil {
 		return 0, changedMeanwhile(doc.Name, err)
 	}

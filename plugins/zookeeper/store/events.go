@@ -113,11 +113,12 @@ func (s *Store) Watch(ctx context.Context, name string, after driver.Position) i
 			yield(driver.Changes{}, err)
 			return
 		}
-		if err := b.overtake(ctx, uint64(after)); err != nil {
+		from := b.now().zxid(after)
+		if err := b.overtake(ctx, from); err != nil {
 			yield(driver.Changes{}, err)
 			return
 		}
-		w := &watcher{board: b, after: uint64(after)}
+		w := &watcher{board: b, after: from}
 		for {
 			changes, something, changed, err := w.step()
 			if err != nil {
@@ -165,11 +166,25 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 	}
 	seen, _ := slices.BinarySearchFunc(list, w.after+1, func(c driver.Change, after uint64) int { return cmp.Compare(uint64(c.Position), after) })
 	list = list[seen:]
-	changes.List = slices.Clip(list)
+	at := b.instant()
+	changes.List = at.shownOf(list)
 	before := w.after
 	w.after = max(w.after, e.told)
-	changes.Position = driver.Position(w.after)
+	changes.Position = at.shown(w.after)
 	return changes, len(list) > 0 || changes.Resync || w.after > before, e.changed, nil
+}
+
+// shownOf returns changes as watchers are told them. What a board remembers has the numbers of
+// ZooKeeper's transactions, and records that are as they are shown.
+func (i instant) shownOf(list []driver.Change) []driver.Change {
+	if i.offset == 0 {
+		return slices.Clip(list)
+	}
+	list = slices.Clone(list)
+	for n := range list {
+		list[n].Position = i.shown(uint64(list[n].Position))
+	}
+	return list
 }
 
 // emit has watchers told of a change. b.mu is held.

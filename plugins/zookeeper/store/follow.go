@@ -37,7 +37,7 @@ func (b *board) follow(ctx context.Context) error {
 		b.mu.Lock()
 		loaded := b.loaded
 		pause := b.pause()
-		folder, log := b.folder.event, b.log.event
+		folder, log, root := b.folder.event, b.log.event, b.rootEvent
 		b.mu.Unlock()
 		if !loaded {
 			return errAgain
@@ -51,6 +51,10 @@ func (b *board) follow(ctx context.Context) error {
 			b.fired(&b.folder, e)
 		case e := <-log:
 			b.fired(&b.log.follower, e)
+		case <-root:
+			if err := b.endure(ctx, b.followRoot(ctx)); err != nil {
+				return err
+			}
 		case <-b.hosts.changed():
 			b.hosts.dirty.Store(true)
 		case <-b.kick:
@@ -62,6 +66,17 @@ func (b *board) follow(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+}
+
+// followRoot takes note of the root where it was changed. What is known of one that cannot be
+// read stands; who changes the board, or reads a job, is told.
+func (b *board) followRoot(ctx context.Context) error {
+	err := b.heedRoot(ctx)
+	if job.KindOf(err) == job.Corrupt {
+		b.store.log.Warn("what the board is cannot be read any more", "board", b.name, "error", err)
+		return nil
+	}
+	return err
 }
 
 // endure goes on after an error that came of a connection that is lost for a
@@ -98,7 +113,7 @@ func (b *board) pause() time.Duration {
 	if b.explainable() {
 		pause = min(pause, max(time.Until(b.folder.explained), 0))
 	}
-	if due, ok := b.holds.due(); ok {
+	if due, ok := b.holds.due(); ok && !b.root.rests() {
 		pause = min(pause, max(due.Sub(b.instant().wall), 0))
 	}
 	return max(pause, time.Millisecond)

@@ -144,18 +144,18 @@ func (b *board) prepare(ctx context.Context) error {
 	b.acl = acl
 	observe := b.spec.Observe
 	b.mu.Unlock()
-	r, err := b.readRoot(ctx)
+	r, event, err := b.watchRoot(ctx)
 	if err == nil && !r.there && !observe {
 		if err := b.makeRoot(ctx, r.generation); err != nil {
 			return err
 		}
-		r, err = b.readRoot(ctx)
+		r, event, err = b.watchRoot(ctx)
 	}
 	if err != nil {
 		return err // what is known of the root stands: ops that are under way go by it
 	}
 	b.mu.Lock()
-	b.root = r
+	b.root, b.rootEvent = r, event
 	b.mu.Unlock()
 	return nil
 }
@@ -164,7 +164,7 @@ func (b *board) prepare(ctx context.Context) error {
 // session was lost: a claim that is still the same has been seen all the time.
 func (b *board) readAll(ctx context.Context, old map[job.ID]*view) error {
 	b.mu.Lock()
-	b.horizon = 0
+	b.horizon = b.root.zxid
 	b.folder.dirty, b.log.dirty = true, true
 	b.mu.Unlock()
 	if err := b.beginLog(ctx); err != nil {

@@ -108,7 +108,7 @@ func (b *board) buryOne(ctx context.Context, v *view) error {
 // reports whether the job has to be read again.
 func (b *board) adoptTrash(ctx context.Context, old, v *view) (bool, error) {
 	b.mu.Lock()
-	observe := b.spec.Observe
+	observe := b.spec.Observe || b.root.rests()
 	b.mu.Unlock()
 	if observe || old == nil || old.node == "" || v.rec != nil || v.node != "" {
 		return false, nil
@@ -202,10 +202,13 @@ func byEnd(a, b *view) int {
 // meanwhile, none is, and each is looked at again.
 func (b *board) forget(ctx context.Context, list []*view) error {
 	b.mu.Lock()
-	root := b.root.version
+	root := b.root
 	b.mu.Unlock()
+	if root.rests() {
+		return nil
+	}
 	m := b.client().Multi(nil)
-	m.Check(b.at.own, root)
+	m.Check(b.at.own, root.version)
 	for _, v := range list {
 		for _, name := range v.rec.attached {
 			m.Delete(b.at.attached(v.id, name), -1)

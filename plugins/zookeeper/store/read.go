@@ -20,6 +20,9 @@ func (s *Store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 	if err := b.client().Sync(ctx, b.at.Board); err != nil {
 		return nil, err
 	}
+	if err := b.left(ctx); err != nil {
+		return nil, err
+	}
 	records := make([]driver.Record, len(ids))
 	work := make([]func(context.Context) error, len(ids))
 	for i, id := range ids {

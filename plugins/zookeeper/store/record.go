@@ -71,9 +71,16 @@ type claim struct {
 	token    job.Token // (stat) Epoch
 	lease    time.Duration
 	noExpiry bool
-	session  bool  // it lives as long as the driver's session
-	since    int64 // (stat)
+	session  bool   // it lives as long as the driver's session
+	since    int64  // (stat)
+	exact    uint16 // the microseconds of since, of a claim that was made in another store
+	base     uint64 // what the epoch is above the number of the transaction that made the claim
 	limits   transition.Moves
+}
+
+// madeAt is when the claim was made.
+func (c *claim) madeAt() time.Time {
+	return atMillis(c.since).Add(time.Duration(c.exact) * time.Microsecond)
 }
 
 // An ending is what is left of a job that ended.
@@ -123,7 +130,9 @@ func (r *record) settle(zxid uint64, at int64) {
 		set(&r.order)
 	}
 	if r.claim != nil {
-		set(&r.claim.token.Epoch)
+		if r.claim.token.Epoch == 0 {
+			r.claim.token.Epoch = zxid + r.claim.base
+		}
 		date(&r.claim.since)
 	}
 	if r.end != nil {

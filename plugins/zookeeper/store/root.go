@@ -9,44 +9,81 @@ import (
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
 // A root is boardd's folder for a board: what it is, and its generation. Each
 // transaction checks its version, so that none is made by a host that has not
-// heard of a new generation.
+// heard of a new generation, or that the board moves.
 type root struct {
 	id         [16]byte // random; tells this board from one that was lost
 	generation uint64
 	log        uint32 // how often the log has begun anew
-	version    int32
-	there      bool
+	offset     uint64 // see instant.shown; 0: the board never came from another store
+	passage    transition.Passage
+	entering   bool // the board receives, and whether somebody holds a job of it is yet to be looked at
+
+	version int32
+	zxid    uint64 // of the node's last change
+	there   bool
 }
 
 const (
-	rootFormat = 1
-	rootSize   = 1 + 16 + 8 + 4
+	rootFormat  = 1
+	rootSize    = 1 + 16 + 8 + 4
+	movedFormat = 2                // of a board that moves, or came from another store; programs of before read no such root
+	movedSize   = rootSize + 8 + 1 // and then what Passage.Bytes gives
 
 	// memorySize is that of BoardStatus.Memory: the root's id, the generation and
 	// the position.
 	memorySize = 32
 )
 
+// moved reports whether there is more to say of the board than of one that stayed.
+func (r root) moved() bool { return r.offset > 0 || r.passage != transition.Passage{} }
+
 func (r root) encode() []byte {
-	out := append(make([]byte, 0, rootSize), rootFormat)
+	format := byte(rootFormat)
+	if r.moved() {
+		format = movedFormat
+	}
+	out := append(make([]byte, 0, movedSize+len(r.passage.Move)+1), format)
 	out = append(out, r.id[:]...)
 	out = binary.BigEndian.AppendUint64(out, r.generation)
-	return binary.BigEndian.AppendUint32(out, r.log)
+	out = binary.BigEndian.AppendUint32(out, r.log)
+	if format == rootFormat {
+		return out
+	}
+	out = binary.BigEndian.AppendUint64(out, r.offset)
+	entering := byte(0)
+	if r.entering {
+		entering = 1
+	}
+	return append(append(out, entering), r.passage.Bytes()...)
 }
 
 func decodeRoot(data []byte) (root, error) {
-	if len(data) != rootSize || data[0] != rootFormat {
-		return root{}, fmt.Errorf("it has %d bytes of another format: this program reads %d of format %d", len(data), rootSize, rootFormat)
+	moved := len(data) >= movedSize && data[0] == movedFormat
+	if !moved && (len(data) != rootSize || data[0] != rootFormat) {
+		return root{}, fmt.Errorf("it has %d bytes of another format: this program reads %d of format %d, or at least %d of format %d",
+			len(data), rootSize, rootFormat, movedSize, movedFormat)
 	}
 	r := root{id: [16]byte(data[1:]), generation: binary.BigEndian.Uint64(data[17:]), log: binary.BigEndian.Uint32(data[25:]), there: true}
 	if r.generation == 0 {
 		return root{}, errors.New("its generation is 0")
+	}
+	if !moved {
+		return r, nil
+	}
+	var err error
+	r.offset, r.entering = binary.BigEndian.Uint64(data[rootSize:]), data[movedSize-1] == 1
+	if r.passage, err = transition.ReadPassage(data[movedSize:]); err != nil {
+		return root{}, err
+	}
+	if !r.moved() || data[movedSize-1] > 1 || r.entering && !r.passage.Receiving {
+		return root{}, fmt.Errorf("it is of format %d, and says nothing that format %d could not", movedFormat, rootFormat)
 	}
 	return r, nil
 }
@@ -54,6 +91,18 @@ func decodeRoot(data []byte) (root, error) {
 // readRoot reads the root, or says that there is none.
 func (b *board) readRoot(ctx context.Context) (root, error) {
 	node, err := b.client().Get(ctx, b.at.own)
+	return b.rootIn(node, err)
+}
+
+// watchRoot does so, and watches it.
+func (b *board) watchRoot(ctx context.Context) (root, <-chan session.Event, error) {
+	node, event, err := b.client().GetWatched(ctx, b.at.own)
+	r, err := b.rootIn(node, err)
+	return r, event, err
+}
+
+// rootIn reads what Get has given.
+func (b *board) rootIn(node session.Node, err error) (root, error) {
 	if session.NoNode(err) {
 		return root{generation: 1}, nil
 	}
@@ -64,7 +113,7 @@ func (b *board) readRoot(ctx context.Context) (root, error) {
 	if err != nil {
 		return root{}, job.Errorf(job.Corrupt, "%s cannot be read: %v", b.at.own, err)
 	}
-	r.version = node.Stat.Version
+	r.version, r.zxid = node.Stat.Version, uint64(node.Stat.Mzxid)
 	return r, nil
 }
 
@@ -151,11 +200,21 @@ func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.Bo
 		if err := b.ready(ctx); err != nil {
 			return driver.BoardStatus{}, err
 		}
+		if same, err := b.latestRoot(ctx); err != nil || !same {
+			if err != nil {
+				return driver.BoardStatus{}, err
+			}
+			continue
+		}
 		if err := b.catchUp(ctx); err != nil {
 			return driver.BoardStatus{}, err
 		}
 		b.mu.Lock()
-		r, position, observe := b.root, b.horizon, b.spec.Observe
+		r, observe := b.root, b.spec.Observe
+		position := uint64(b.instant().shown(b.horizon))
+		if r.passage.Receiving { // who watched the board in the other store begins anew here
+			b.events.floor = max(b.events.floor, b.events.told)
+		}
 		status := b.status()
 		missing := !r.there && !observe
 		b.mu.Unlock()
@@ -190,24 +249,82 @@ func (b *board) status() driver.BoardStatus {
 		durability = driver.Durable // for all that is known; one name may stand for many servers
 	}
 	return driver.BoardStatus{
-		Generation: b.root.generation, Position: driver.Position(b.events.told), Durability: durability,
-		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals, Witness: b.root.memory(b.horizon),
+		Generation: b.root.generation, Position: b.instant().shown(b.events.told), Durability: durability,
+		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals,
+		Witness: b.root.memory(uint64(b.instant().shown(b.horizon))),
 	}
 }
 
 // checkRoot has the board read anew if it has another generation than is known,
 // or is gone.
 func (b *board) checkRoot(ctx context.Context) error {
-	b.mu.Lock()
-	observe := b.spec.Observe
-	b.mu.Unlock()
-	switch err := b.sameRoot(ctx); {
-	case !errors.Is(err, errAgain):
-		return err
-	case !observe:
-		b.reload(job.Errorf(job.Unavailable, "the board has a new generation"))
+	now, err := b.readRoot(ctx)
+	if err == nil {
+		b.noteRoot(now, nil)
 	}
-	return nil
+	return err
+}
+
+// latestRoot does so with the root as it stands now for everybody, and reports whether the
+// board need not be read anew.
+func (b *board) latestRoot(ctx context.Context) (same bool, err error) {
+	if err := b.client().Sync(ctx, b.at.own); err != nil {
+		return false, err
+	}
+	now, err := b.readRoot(ctx)
+	if err != nil {
+		return false, err
+	}
+	return b.noteRoot(now, nil), nil
+}
+
+// heedRoot does so if the watch of the root has fired. ZooKeeper tells of that before it tells
+// of anything later: after a Sync, the root is known as it stood then.
+func (b *board) heedRoot(ctx context.Context) error {
+	b.mu.Lock()
+	select {
+	case <-b.rootEvent:
+		b.rootEvent = nil
+	default:
+	}
+	fired := b.rootEvent == nil
+	b.mu.Unlock()
+	if !fired {
+		return nil
+	}
+	now, event, err := b.watchRoot(ctx)
+	if err == nil {
+		b.noteRoot(now, event)
+	}
+	return err
+}
+
+// noteRoot takes note of how the root was read, with its watch if there is one, and reports
+// whether the board need not be read anew for it: how it moves says nothing of its jobs.
+func (b *board) noteRoot(now root, event <-chan session.Event) (same bool) {
+	b.mu.Lock()
+	known, observe := b.root, b.spec.Observe
+	later := now.there && known.there && now.zxid > known.zxid
+	same = now.alike(known) || now.there && known.there && now.zxid < known.zxid // read before
+	if same && event != nil {
+		b.rootEvent = event
+	}
+	if same && later {
+		b.root = now
+		b.reached(now.zxid)
+		b.wake()
+	}
+	b.mu.Unlock()
+	if same || observe && (!now.there || !known.there) { // who observes makes no root
+		return true
+	}
+	b.reload(job.Errorf(job.Unavailable, "the board has a new generation, or came from another store"))
+	return false
+}
+
+// alike reports whether a board that is known by one root is known by the other one, too.
+func (r root) alike(o root) bool {
+	return r.there == o.there && r.id == o.id && r.generation == o.generation && r.log == o.log && r.offset == o.offset
 }
 
 // sameRoot returns errAgain if the board's root is another than is known.
@@ -216,7 +333,7 @@ func (b *board) sameRoot(ctx context.Context) error {
 	known := b.root
 	b.mu.Unlock()
 	now, err := b.readRoot(ctx)
-	if err == nil && now != known {
+	if err == nil && !now.alike(known) {
 		err = errAgain
 	}
 	return err

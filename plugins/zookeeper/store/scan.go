@@ -76,7 +76,8 @@ func (b *board) marks(req driver.ScanRequest) ([]mark, uint64, []driver.BadRecor
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, start := b.instant(), b.upTo()
+	at := b.instant()
+	start := uint64(at.shown(b.upTo()))
 	var after mark
 	if req.After != "" {
 		var text string

@@ -16,7 +16,7 @@ func (v *view) stamp(op *driver.Op, at instant) transition.Stamp {
 		if s.key == key.Random && s.kind == op.Kind && at.millis()-s.at < at.window.Milliseconds() {
 			return transition.Stamp{
 				Key: key, Kind: s.kind, Precondition: s.must, Outcome: s.outcome, Token: s.token,
-				Version: s.version, Position: driver.Position(s.position), At: atMillis(s.at), NotBefore: atMillis(s.notBefore),
+				Version: s.version, Position: at.shown(s.position), At: atMillis(s.at), NotBefore: atMillis(s.notBefore),
 			}
 		}
 	}

@@ -217,7 +217,7 @@ func (e *ending) final(at instant) bool { return e.until != 0 && at.millis() < e
 // records.
 func (v *view) show(at instant, parts driver.Parts) *driver.Record {
 	r := &driver.Record{
-		Posting: v.posting(at), State: v.state(at), Version: v.version(), Position: driver.Position(v.position()),
+		Posting: v.posting(at), State: v.state(at), Version: v.version(), Position: at.shown(v.position()),
 		ModifiedAt: atMillis(v.changedAt()),
 	}
 	if r.State == job.Unknown {
@@ -249,6 +249,9 @@ func (v *view) showEnd(r *driver.Record, at instant, parts driver.Parts) {
 	}
 	e := v.rec.end
 	r.Outcome, r.EndedAt = e.outcome, v.rec.endedAt()
+	if parts&driver.FinalData != 0 {
+		r.EndedBy = e.token
+	}
 	if !e.final(at) {
 		r.Status = nil
 		return
@@ -263,7 +266,7 @@ func (v *view) showEnd(r *driver.Record, at instant, parts driver.Parts) {
 
 func (v *view) holder(at instant) *driver.Holder {
 	if c := v.claim(); c != nil {
-		h := &driver.Holder{Owner: c.owner, Token: c.token, NoExpiry: c.noExpiry, Since: atMillis(c.since)}
+		h := &driver.Holder{Owner: c.owner, Token: c.token, NoExpiry: c.noExpiry, Since: c.madeAt()}
 		if c.token.Generation != at.generation {
 			h.NoExpiry = false // the board has lost changes since, and this claim with them
 		}
