@@ -29,15 +29,26 @@ token "root" {
 backend "disk" {
   driver = "embedded"
 }
-backend "red" {
-  driver = "redis"
-  config = { address = %q }
-}
-backend "pg" {
-  driver = "postgres"
-  config = { url = %q }
-}
 `
+
+// movingStores says for each other backend what it is called, its driver and how it is reached.
+func movingStores(t *testing.T, names []string) (drivers []string, config string) {
+	t.Helper()
+	for _, name := range names {
+		var driver, settings string
+		switch name {
+		case "red":
+			driver, settings = "redis", fmt.Sprintf("address = %q", testserver.StartRedis(t, testserver.RedisOptions{}).Addr)
+		case "pg":
+			driver, settings = "postgres", fmt.Sprintf("url = %q", testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true}).URL("postgres"))
+		case "zk":
+			driver, settings = "zookeeper", fmt.Sprintf("servers = [%q]", testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true}).Servers()[0])
+		}
+		drivers = append(drivers, driver)
+		config += fmt.Sprintf("backend %q {\n  driver = %q\n  config = { %s }\n}\n", name, driver, settings)
+	}
+	return drivers, config
+}
 
 // movingBoard is a board at work that moves.
 type movingBoard struct {
@@ -51,15 +62,14 @@ type movingBoard struct {
 	runs   map[string]int // of handlers, by job
 }
 
-func startMovingBoard(t *testing.T, lease time.Duration) *movingBoard {
+func startMovingBoard(t *testing.T, lease time.Duration, others ...string) *movingBoard {
 	t.Helper()
-	redis := testserver.StartRedis(t, testserver.RedisOptions{})
-	postgres := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	drivers, backends := movingStores(t, others)
 	config := filepath.Join(t.TempDir(), "boards.hcl")
-	if err := os.WriteFile(config, fmt.Appendf(nil, movingConfig, redis.Addr, postgres.URL("postgres")), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(movingConfig+backends), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := testserver.Start(t, testserver.BuildWith(t, []string{"redis", "postgres"}), "", "--config", config)
+	server := testserver.Start(t, testserver.BuildWith(t, drivers), "", "--config", config)
 	c, err := client.New(client.Config{Addr: server.Addr, Token: "not-very-secret-1234567890"})
 	if err != nil {
 		t.Fatal(err)
@@ -142,13 +152,25 @@ func (m *movingBoard) move(to string, kill time.Duration) *boarddv1.Move {
 // BOARDD_TEST_JOBS says how many jobs the board has at first.
 func TestMoveAtWork(t *testing.T) {
 	t.Parallel()
+	moveAtWork(t, []string{"red", "pg"}, []string{"red", "pg", "disk"})
+}
+
+// TestMoveAtWorkWithZooKeeper does so with a board that comes to ZooKeeper from a file and from
+// Redis, which it left for it, and where it goes on beyond what it had come to in either.
+func TestMoveAtWorkWithZooKeeper(t *testing.T) {
+	t.Parallel()
+	moveAtWork(t, []string{"red", "zk"}, []string{"zk", "red", "zk", "disk"})
+}
+
+func moveAtWork(t *testing.T, others, ways []string) {
+	t.Helper()
 	jobs, err := strconv.Atoi(os.Getenv("BOARDD_TEST_JOBS"))
 	if err != nil {
 		jobs = 1000
 	}
 	// A worker gives up what it could not end within its lease: so that has to be longer than
 	// the board is frozen.
-	m := startMovingBoard(t, 10*time.Second+time.Duration(jobs)*time.Millisecond)
+	m := startMovingBoard(t, 10*time.Second+time.Duration(jobs)*time.Millisecond, others...)
 	for left := jobs; left > 0; left -= 500 {
 		var batch []*client.NewJob
 		for range min(left, 500) {
@@ -171,7 +193,7 @@ func TestMoveAtWork(t *testing.T) {
 			t.Errorf("the worker ended: %v", err)
 		}
 	})
-	for i, to := range []string{"red", "pg", "disk"} {
+	for i, to := range ways {
 		kill := time.Duration(1+rand.IntN(150)) * time.Millisecond
 		if i == 0 {
 			kill = 0
