@@ -122,9 +122,10 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\n"+body); err != nil {
 			t.Fatal(err)
 		}
-		got, ok := errors.AsType[*connect.Error](<-failed)
+		err = <-failed
+		got, ok := errors.AsType[*connect.Error](err)
 		if !ok || got.Code() != want.code || got.Message() != want.message || len(got.Details()) != 1 {
-			t.Errorf("%q: %v with %d details, want %s: %s", body, got, len(got.Details()), want.code, want.message)
+			t.Errorf("%q: %v, want %s: %s, with a detail", body, err, want.code, want.message)
 		}
 		_ = conn.Close()
 	}
