@@ -44,6 +44,9 @@ class Board:
         if labels is not None:
             posting['labels'] = labels
         if not_before is not None:
+            if not isinstance(not_before, datetime.datetime):
+                wrong = 'not_before: want a datetime.datetime, got %r' % (not_before,)
+                raise errors.BoarddError('INVALID', 'PostJobs', wrong, field='not_before')
             posting['notBefore'] = not_before.astimezone(datetime.timezone.utc).isoformat().replace('+00:00', 'Z')
         if max_attempts:
             posting['maxAttempts'] = max_attempts

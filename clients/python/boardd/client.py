@@ -89,7 +89,12 @@ class Client:
         addresses = [_address(a.strip()) for a in (addr or env.get('BOARDD_ADDR') or DEFAULT_ADDR).split(',')]
         self._servers = len(addresses)
         self._closed = threading.Event()
-        self._transport = transport.Transport(addresses, ca_file=ca_file, cert_file=cert_file, key_file=key_file)
+        try:
+            self._transport = transport.Transport(addresses, ca_file=ca_file, cert_file=cert_file, key_file=key_file)
+        except OSError as e:  # which says neither the file nor what it was for
+            given = {'ca_file': ca_file, 'cert_file': cert_file, 'key_file': key_file}
+            files = ', '.join('%s %r' % (name, path) for name, path in given.items() if path)
+            raise errors.BoarddError('INVALID', 'Client', '%s: want files of PEM that can be read and belong together: %s' % (files, e)) from e
 
     def board(self, name: Optional[str] = None) -> 'board.Board':
         """Returns the board of a name; None: BOARDD_BOARD, or ``default``.

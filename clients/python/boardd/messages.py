@@ -6,6 +6,8 @@ are strings of digits. What is not here is a plain dictionary.
 
 from typing import Any, Dict, List, TypedDict
 
+from boardd import errors
+
 Json = Dict[str, Any]
 
 
@@ -118,6 +120,8 @@ class Event(TypedDict, total=False):
 
 def seconds(value: float) -> str:
     """Writes a duration as requests do."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise errors.BoarddError('INVALID', 'duration', 'want a number of seconds, such as 1.5, got %r' % (value,))
     return '%.3fs' % value
 
 

@@ -187,6 +187,19 @@ class SchemaTest(boards.TestCase):
             self.assertEqual(set(getattr(messages, name).__annotations__), json, name)
 
 
+class WrongInputTest(boards.TestCase):
+
+    def test_it_is_named(self):
+        board = boardd.Client('http://127.0.0.1:1', 't', retry_for=0).board('b')
+        for call, said in (
+                (lambda: boardd.Client('https://x', ca_file='/nowhere.pem'), "ca_file '/nowhere.pem'.*No such file"),
+                (lambda: boardd.Client('https://x', cert_file='/nowhere.pem', key_file='/key.pem'), "cert_file '/nowhere.pem', key_file '/key.pem'"),
+                (lambda: board.post('x', not_before='tomorrow'), "not_before: want a datetime.datetime, got 'tomorrow'"),
+                (lambda: board.post('x', timeout='5s'), "want a number of seconds, such as 1.5, got '5s'"),
+                (lambda: board.claim('me', lease=True), 'want a number of seconds, such as 1.5, got True')):
+            self.assertRegex(str(self.fails('INVALID', call)), said)
+
+
 class SourceTest(unittest.TestCase):
 
     def test_python_3_9(self):
