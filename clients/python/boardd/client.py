@@ -83,6 +83,7 @@ class Client:
         self._token = token or ''
         if token_file is not None and not token:
             self._token = self._read_token(token_file)
+        _check_token(self._token)
         self._call_timeout = call_timeout
         self._retry_for = retry_for
         self._stays = stay_at_addr
@@ -196,7 +197,8 @@ class Client:
             return False
         try:
             token = self._read_token(self._token_file)
-        except (OSError, ValueError):
+            _check_token(token)
+        except (OSError, ValueError, errors.BoarddError):
             return False  # the old one may be good again
         changed, self._token = token != self._token, token
         return changed
@@ -234,6 +236,13 @@ def _in_doubt(error: errors.BoarddError, unsure: bool) -> errors.BoarddError:
         return error
     return errors.BoarddError('OUTCOME_UNKNOWN', error.op,
                               'the answer to a try was lost, which may have done it: %s' % error, job=error.job)
+
+
+def _check_token(token: str) -> None:
+    """Refuses what is no token, without saying what it is."""
+    if not all('!' <= c <= '~' for c in token):
+        raise errors.BoarddError('INVALID', 'Client', 'token: want one line without blanks, as boardd token create'
+                                 ' prints it; it has other characters')
 
 
 def _address(text: str) -> address.Address:

@@ -199,6 +199,12 @@ class WrongInputTest(boards.TestCase):
                 (lambda: board.claim('me', lease=True), 'want a number of seconds, such as 1.5, got True')):
             self.assertRegex(str(self.fails('INVALID', call)), said)
 
+    def test_a_token_is_in_no_error(self):
+        for token in ('secret\nsecret', 'secret secret', 's\xe9cret'):
+            failed = self.fails('INVALID', boardd.Client, 'http://127.0.0.1:1', token)
+            self.assertRegex(str(failed), 'token: want one line without blanks')
+            self.assertNotIn('cret', str(failed))
+
 
 class SourceTest(unittest.TestCase):
 

@@ -271,6 +271,7 @@ export function proof({ uuid, owner, token }: Proof): MessageInitShape<typeof pb
 
 /** The member of a request for a duration that may be absent. */
 export function duration<K extends string>(name: K, ms: number | undefined): { [k in K]?: ReturnType<typeof durationFromMs> } {
+  if (ms !== undefined && !Number.isFinite(ms)) throw new BoarddError("INVALID", "duration", `${name}: want a number of milliseconds, got ${JSON.stringify(ms)}`, { field: name });
   return (ms === undefined ? {} : { [name]: durationFromMs(Math.round(ms)) }) as { [k in K]?: ReturnType<typeof durationFromMs> };
 }
 
@@ -278,6 +279,9 @@ function posting(job: NewJob): MessageInitShape<typeof pb.NewJobSchema> {
   const { uuid = "", name, details, priority = "UNSPECIFIED", labels = {}, notBefore, maxAttempts = 0, timeoutMs, more, ...unknown } = job;
   for (const field of Object.keys(unknown)) {
     throw new BoarddError("INVALID", "PostJobs", `${field}: there is no such field; what else the API's NewJob has stands in more`, { field });
+  }
+  if (notBefore !== undefined && !(notBefore instanceof Date && Number.isFinite(notBefore.getTime()))) {
+    throw new BoarddError("INVALID", "PostJobs", `notBefore: want a Date, got ${JSON.stringify(notBefore)}`, { field: "notBefore" });
   }
   return {
     ...more,

@@ -87,6 +87,7 @@ export class Client {
     this.tokenFile = own ? options.tokenFile : env["BOARDD_TOKEN"] ? undefined : env["BOARDD_TOKEN_FILE"];
     this.token = options.token ?? (own ? "" : (env["BOARDD_TOKEN"] ?? ""));
     if (this.tokenFile !== undefined && this.token === "") this.token = readFileSync(this.tokenFile, "utf8").trim();
+    checkToken(this.token);
     this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
     this.retryForMs = options.retryForMs ?? 30_000;
     this.agent = { plain: new http.Agent({ keepAlive: true }), tls: new https.Agent({ keepAlive: true, ...options.tls }) };
@@ -272,6 +273,7 @@ export class Client {
     if (this.tokenFile === undefined) return false;
     try {
       const token = readFileSync(this.tokenFile, "utf8").trim();
+      checkToken(token);
       const changed = token !== this.token;
       this.token = token;
       return changed;
@@ -279,6 +281,12 @@ export class Client {
       return false; // the old one may be good again
     }
   }
+}
+
+/** Throws if a token is none, without saying what it is. */
+function checkToken(token: string): void {
+  if (/^[!-~]*$/.test(token)) return;
+  throw new BoarddError("INVALID", "new Client", "token: want one line without blanks, as boardd token create prints it; it has other characters");
 }
 
 /** Makes a request, and has it fail when its server turns out to be silent. */

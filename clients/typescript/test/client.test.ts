@@ -192,3 +192,14 @@ test("a watch goes on where it was, over cuts and a restart", async () => {
   await watching;
   assert.deepEqual(seen.map((event) => [event.type, event.job?.uuid]), posted.map((uuid) => [pb.EventType_Enum.POSTED, uuid]));
 });
+
+test("what is wrong is named, and no token is", async () => {
+  const board = new Client({ addr: "http://127.0.0.1:1", token: "t", retryForMs: 0 }).board("b");
+  const wrong = (message: RegExp) => (e: unknown) => isKind(e, "INVALID") && message.test(e.message);
+  await assert.rejects(board.post({ name: "x", timeoutMs: "5s" as unknown as number }), wrong(/timeout: want a number of milliseconds, got "5s"/));
+  await assert.rejects(board.claim({ owner: "me", leaseMs: NaN }), wrong(/lease: want a number of milliseconds/));
+  await assert.rejects(board.post({ name: "x", notBefore: "tomorrow" as unknown as Date }), wrong(/notBefore: want a Date, got "tomorrow"/));
+  for (const token of ["secret\nsecret", "secret secret", "s\u00e9cret"]) {
+    assert.throws(() => new Client({ token }), (e) => isKind(e, "INVALID") && /token: want one line/.test(e.message) && !e.message.includes("cret"));
+  }
+});
