@@ -3,6 +3,7 @@ is never sent the token."""
 
 import http.server
 import json
+import ssl
 import threading
 import unittest.mock
 
@@ -11,6 +12,7 @@ from boardd import address
 from boardd import straight
 from boardd import transport
 from tests import boards
+from tests import test_tls
 
 TOKEN = 'the-token'
 
@@ -205,6 +207,20 @@ class DoorsTest(boards.TestCase):
         self.counts(board, 'front')
         front.close()
         self.fails('UNAVAILABLE', board.count)
+
+    def test_by_tls(self):
+        """With the roots that the client was given, though it was given no address with https."""
+        front, one = self.doors('front', 'one')
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(test_tls.path('server.pem'), test_tls.path('server-key.pem'))
+        one.socket = tls.wrap_socket(one.socket, server_side=True)
+        front.tells = {'Boardd-Server': 'http://inside', 'Boardd-Public': 'https://localhost:%d' % one.server_port}
+        board = self.at(front, ca_file=test_tls.path('ca.pem'))
+        self.counts(board, 'front', 'one/healthz')
+        self.counts(board, 'one')
+        board = self.at(front)  # whose roots do not vouch for it
+        self.counts(board, 'front')
+        self.counts(board, 'front')
 
     def test_it_stays(self):
         front, one = self.doors('front', 'one')
