@@ -116,7 +116,7 @@ func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) 
 		return d
 	}
 	if s.Store == Fleet {
-		d.fleet(t, programs, s)
+		d.fleet(t, programs, s, told)
 		return d
 	}
 	backend, limits := "", ""

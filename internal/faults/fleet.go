@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/internal/faults/workload"
 	"github.com/boardd/boardd/internal/testserver"
 )
 
@@ -36,7 +37,7 @@ func (s *Schedule) gather(random *rand.Rand) {
 
 // fleet starts servers that serve their boards together. Each is reached by the others through
 // a proxy of its own, so that they can lose each other while clients and the store reach all.
-func (d *deployment) fleet(t testing.TB, programs string, s Schedule) {
+func (d *deployment) fleet(t testing.TB, programs string, s Schedule, told *workload.Receiver) {
 	t.Helper()
 	backend, limits := d.redis(t), ""
 	if s.Limit > 0 {
@@ -49,7 +50,7 @@ func (d *deployment) fleet(t testing.TB, programs string, s Schedule) {
 		door, way := testserver.NewProxy(t, addr), testserver.NewProxy(t, addr)
 		shared := fmt.Sprintf("advertise = %q\ncatalog { backend = \"main\" }", "http://"+way.Addr())
 		config := fmt.Appendf(nil, configuration, shared, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
-			board, "", limits, clockBoard, "", busyBoard, "", otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, "")
+			board, "", limits, clockBoard, "", busyBoard, "", otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, "", hooked(told, func(string) string { return "" }))
 		if err := os.WriteFile(path, config, 0o600); err != nil {
 			t.Fatal(err)
 		}
