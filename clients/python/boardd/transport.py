@@ -229,7 +229,7 @@ class Transport(object):
             if cut is not None:
                 cut._hold(conn)
             conn.sock.settimeout(timeout)  # type: ignore[union-attr]  # or it is cut, see below
-            conn.request('POST', path, body=body, headers=headers)
+            _ask(conn, path, body, headers)
             answer = conn.getresponse()
             data = answer.read(MAX_ANSWER + 1)
             if len(data) > MAX_ANSWER:
@@ -334,6 +334,15 @@ class Transport(object):
             if self._at == at:
                 self._at = (at + 1) % len(self._addresses)
         self._drop_idle(self._addresses[at])
+
+
+def _ask(conn: _Connection, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+    """Sends a request. Who refuses one may answer and close before it was read
+    to its end: then the answer is there, or the want of one says what is wrong."""
+    try:
+        conn.request('POST', path, body=body, headers=headers)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
 
 
 def _ended(conn: _Connection) -> bool:

@@ -9,6 +9,7 @@ import glob
 import http.server
 import os
 import signal
+import socket
 import threading
 import time
 import unittest.mock
@@ -172,6 +173,24 @@ class CannotServeTest(TestCase):
         board = self.client(draining.server_port, self.server.port).board(self.name)
         self.assertEqual([board.count()['unclaimed'] for _ in range(3)], ['0'] * 3)
         self.assertEqual(draining.asked, 1)
+
+
+class RefusedEarlyTest(TestCase):
+
+    def test_what_was_said_is_heard(self):
+        listener = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(listener.close)
+
+        def refuse():
+            conn, _from = listener.accept()
+            conn.recv(1)
+            conn.sendall(b'HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
+            conn.close()  # with most of the request unread, which resets the connection
+        threading.Thread(target=refuse, daemon=True).start()
+        board = self.client(listener.getsockname()[1], retry_for=0).board(self.name)
+        with self.assertRaises(boardd.BoarddError) as caught:
+            board.post('large', 'x' * (16 << 20))
+        self.assertRegex(str(caught.exception), '413')
 
 
 class AliveTest(TestCase):
