@@ -161,6 +161,9 @@ var errStopped = &Ended{job.Errorf(job.Unavailable, "the server is shutting down
 
 // run opens the board when it is its turn, and keeps it open.
 func (s *Hosted) run(ctx context.Context, h *Host) {
+	if ctx.Err() != nil { // perhaps before its backend had started
+		return
+	}
 	s.resting.Store(nil)
 	r := s.backend.running.Load()
 	if err := h.Settings().SettingsError("board", s.key(), r.info.Board.Check(s.config.Settings)); err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -49,4 +50,23 @@ func TestSleepers(t *testing.T) {
 			t.Errorf("wakened were %v, want %v; %d are left", woken, want, len(l.due))
 		}
 	})
+}
+
+// TestStoppedBeforeTheStart: a board that is called and taken away before its backend has
+// started ends.
+func TestStoppedBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	h := &Host{sleepers: newSleepers(), registry: &registry{}}
+	s := &Hosted{backend: &backend{started: make(chan struct{})}, called: make(chan struct{}), done: make(chan struct{})}
+	running, stop := context.WithCancel(t.Context())
+	s.running = running
+	s.call()
+	stop()
+	h.begun(s)
+	h.registry.leaving.Wait()
+	select {
+	case <-s.done:
+	default:
+		t.Error("it has not ended")
+	}
 }
