@@ -10,6 +10,7 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // TestFleetLimits has callers of one tenant go from one server to the next, of which one is
@@ -52,7 +53,10 @@ tenant "acme" {
 		t.Helper()
 		testserver.Eventually(t, "a server that is called alone lets through what the tenant may", func() bool {
 			from, before := time.Now(), let
+			often := time.NewTicker(time.Second / (3 * limit)) // than is let through, and not as often as the processors can
+			defer often.Stop()
 			for time.Since(from) < 2*time.Second {
+				<-often.C
 				call(s)
 			}
 			return (let-before)/time.Since(from).Seconds() > 0.8*limit
@@ -73,6 +77,9 @@ const (
 	keptMost    = 300
 	keptDetails = 50
 )
+
+// sharedEvery is how often the test asks for more: shares of a limit move within seconds.
+const sharedEvery = 200 * time.Millisecond
 
 var keptTenants = map[string]string{
 	"jobs":   fmt.Sprintf("open_jobs = %d", keptMost),
@@ -103,6 +110,7 @@ func TestFleetLimitsOfBoards(t *testing.T) {
 	fill := func(when string, alive ...*testserver.Server) {
 		t.Helper()
 		testserver.Eventually(t, when+" all that a tenant may have is there", func() bool {
+			_ = sleep.For(t.Context(), sharedEvery) // who asks more often only keeps the processors busy
 			full := true
 			for _, u := range use {
 				u.more(alive)
