@@ -7,7 +7,6 @@ import (
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/transition"
-	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -169,9 +168,7 @@ func (b *board) pass(ctx context.Context, r, next root) (done bool, err error) {
 	if m.Len() == 0 {
 		return true, nil
 	}
-	failpoint.Hit("zookeeper/move/before-multi")
 	_, err = m.Do(ctx)
-	failpoint.Hit("zookeeper/move/after-multi")
 	switch {
 	case err == nil:
 		_, err = b.latestRoot(ctx)
