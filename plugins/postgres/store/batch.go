@@ -248,7 +248,10 @@ func (t *batch) queueRows(queue *pgx.Batch, ids []job.ID) {
 	if len(ids) == 0 {
 		return
 	}
-	queue.Queue(t.sql(`SELECT `+rowColumns+` FROM {s}.jobs WHERE board = $1 AND job = ANY($2)`), t.board.id, uuids(ids)).Query(func(rows pgx.Rows) error {
+	// One by one: while there are no statistics, job = ANY($2) may be looked for among all jobs
+	// of the board, and a session keeps that plan.
+	queue.Queue(t.sql(`SELECT `+rowColumns+` FROM unnest($2::uuid[]) k (wanted)
+		CROSS JOIN LATERAL (SELECT `+rowColumns+` FROM {s}.jobs WHERE board = $1 AND job = k.wanted LIMIT 1) j`), t.board.id, uuids(ids)).Query(func(rows pgx.Rows) error {
 		as := t.head
 		as.term = as.started // anchor does what is to be done
 		for rows.Next() {

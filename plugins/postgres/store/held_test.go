@@ -30,7 +30,8 @@ func TestTransactionHeld(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	// What is old is taken away soon, so that this is among what a round does.
-	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Window: time.Second, MaxTombstones: 1000}); err != nil {
+	const window = time.Second
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Window: window, MaxTombstones: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	pages := func(rounds int) map[string]int {
@@ -41,6 +42,9 @@ func TestTransactionHeld(t *testing.T) {
 		return pagesRead(p.Log()[begun:])
 	}
 	pages(100)
+	for since := time.Now(); time.Since(since) < 3*window; { // until as much is taken away as comes, however fast that is here
+		pages(10)
+	}
 	before := pages(30)
 
 	held, err := pgx.Connect(t.Context(), p.URL("postgres"))
@@ -60,8 +64,8 @@ func TestTransactionHeld(t *testing.T) {
 			continue
 		}
 		compared++
-		if after > 2*was+32 {
-			t.Errorf("a statement read %d pages, and reads %d behind 500 rounds with a transaction held open: want at most twice as many: %s", was, after, text)
+		if after > 2*was+3*32 { // an index that grows gets another level, which each of the 32 jobs goes through
+			t.Errorf("a statement read %d pages, and reads %d behind 500 rounds with a transaction held open: want at most twice as many and three a job: %s", was, after, text)
 		}
 	}
 	if compared < 10 {
