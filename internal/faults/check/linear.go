@@ -100,14 +100,19 @@ func withLostTries(h *history.History, ops []history.Op) []history.Op {
 // have asked twice, and its board moved in between.
 func withLostClaims(h *history.History) []history.Op {
 	lost, calls := map[string]history.Op{}, map[string][]history.Op{}
+	lose := func(op history.Op) {
+		if first, ok := lost[op.Owner]; !ok || op.From < first.From {
+			lost[op.Owner] = op
+		}
+	}
 	for _, op := range h.Ops {
 		switch {
 		case op.Call != history.Claim:
 		case op.Outcome == history.Unknown && op.Job == "":
-			lost[op.Owner] = op
+			lose(op)
 		case op.Outcome == history.Done && op.Job == "" && h.Moved(op.Board, op.Begin, op.End):
 			op.Outcome, op.End, op.To = history.Unknown, history.Forever, int64(history.Forever)
-			lost[op.Owner] = op
+			lose(op)
 		case op.Outcome == history.Done && op.Job != "":
 			calls[op.Owner] = append(calls[op.Owner], op)
 		}

@@ -82,8 +82,11 @@ func (m *Moves) look(ctx context.Context, move *history.Move) bool {
 	if err != nil {
 		return job.KindOf(err) == job.NotFound // there was none yet
 	}
-	if state == "" || answer.GetMove().GetTo() == move.To {
+	switch to := answer.GetMove().GetTo(); {
+	case state == "" || to == move.To:
 		move.State = state
+	case move.State != "": // the server has not heard of it, and shows the one before
+		return false
 	}
 	switch state {
 	case "PREPARING", "COPYING", "FREEZING", "SWITCHED", "ABANDONING":
