@@ -229,13 +229,13 @@ func (b *copier) holding(r *driver.Record) *driver.Op {
 		Kind: driver.Claim, Job: r.Posting.ID, Owner: h.Owner, Token: h.Token, NoExpiry: h.NoExpiry,
 		Event: job.ClaimedEvent, Reason: "moved",
 	}
-	switch ranOut := h.Remaining+time.Since(b.Frozen) <= 0; {
+	switch left := h.Remaining + time.Since(b.Frozen); { // when it was frozen
 	case h.NoExpiry:
-	case ranOut: // before the board was frozen: it ends there for the reason for which it would have ended here
+	case left <= 0: // before the board was frozen: it ends there for the reason for which it would have ended here
 		then.Lease = job.MinLease
 	default:
 		s, _ := record.ReadStatus(r.Status) // op reads it again
-		then.Lease = max(min(max(s.Present.Lease, h.Remaining), b.rest(r)), job.MinLease)
+		then.Lease = max(min(max(s.Present.Lease, h.Remaining), b.rest(r, left)), job.MinLease)
 	}
 	return then
 }
@@ -243,12 +243,11 @@ func (b *copier) holding(r *driver.Record) *driver.Op {
 // rest is for how much longer a claim may stand by its job's timeout, which does not run while
 // the board is frozen. It is not below what the first store would have left it: the clocks of
 // the store and of this host may differ.
-func (b *copier) rest(r *driver.Record) time.Duration {
+func (b *copier) rest(r *driver.Record, left time.Duration) time.Duration {
 	ext, err := record.ReadExtra(r.Posting.Extra)
 	if err != nil || ext.Timeout == 0 || r.Holder.Since.IsZero() {
 		return math.MaxInt64
 	}
-	left := r.Holder.Remaining + time.Since(b.Frozen)
 	return max(ext.Timeout-b.Frozen.Sub(r.Holder.Since), min(left, ext.Timeout))
 }
 

@@ -39,6 +39,18 @@ func startCopying(t *testing.T, seed uint64, from driver.Driver) *copying {
 	return c
 }
 
+// startedCopy is one of which everything was brought once.
+func startedCopy(t *testing.T) *copying {
+	t.Helper()
+	c := startCopying(t, 1, openStore(t))
+	c.work(50)
+	c.receive()
+	if err := c.Everything(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 func (c *copying) position() (at driver.Position) {
 	for page, err := range c.From.Scan(c.Context(), c.Key, driver.ScanRequest{Limit: 1}) {
 		if err != nil {
@@ -109,12 +121,20 @@ func (c *copying) work(n int) {
 	synctest.Wait()
 }
 
+// freeze has the first store refuse changes.
+func (c *copying) freeze() {
+	c.Helper()
+	if err := c.From.(driver.Mover).MoveBoard(c.Context(), c.Key, driver.Move{Step: driver.Freeze, ID: c.Move}); err != nil { //nolint:forcetypeassert // memdriver is one
+		c.Fatal(err)
+	}
+	c.Frozen = time.Now()
+}
+
 // rest freezes the board, and brings what is left.
 func (c *copying) rest() {
 	c.Helper()
-	err := c.From.(driver.Mover).MoveBoard(c.Context(), c.Key, driver.Move{Step: driver.Freeze, ID: c.Move}) //nolint:forcetypeassert // memdriver is one
-	c.Frozen = time.Now()
-	if err = errors.Join(err, c.Rest(c.Context(), c.position()), c.Documents(c.Context())); err != nil {
+	c.freeze()
+	if err := errors.Join(c.Rest(c.Context(), c.position()), c.Documents(c.Context())); err != nil {
 		c.Fatalf("the rest is not brought: %v", err)
 	}
 }
@@ -230,12 +250,7 @@ func (c *copying) goOn(brought driver.Position) {
 func TestCopyForgotten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		c := startCopying(t, 1, openStore(t))
-		c.work(50)
-		c.receive()
-		if err := c.Everything(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c := startedCopy(t)
 		defer c.Follow(t.Context(), c.position()+1)() // to which the board never came
 		synctest.Wait()
 		if err := c.Round(t.Context()); !errors.Is(err, ErrForgotten) {
@@ -273,20 +288,18 @@ func TestCopyTimeouts(t *testing.T) {
 			}
 		}
 		time.Sleep(4 * time.Second)
-		freeze := c.From.(driver.Mover).MoveBoard(t.Context(), c.Key, driver.Move{Step: driver.Freeze, ID: c.Move}) //nolint:forcetypeassert // memdriver is one
-		c.Frozen = time.Now()
+		c.freeze()
 		time.Sleep(time.Second)
-		err := errors.Join(freeze, c.Rest(t.Context(), c.position()))
+		err := c.Rest(t.Context(), c.position())
 		came, other := c.To.Read(t.Context(), c.Key, ids, 0)
 		if err = errors.Join(err, other); err != nil {
 			t.Fatal(err)
 		}
-		late := came[0] // of whose end its first board had not heard
-		late.Holder.Remaining = -2 * time.Second
+		late, holder := came[0], *came[0].Holder // of whose end its first board had not heard
+		late.Holder, holder.Remaining = &holder, -2*time.Second
 		if op := c.copier(t.Context()).holding(&late); op == nil || op.Lease != job.MinLease {
 			t.Errorf("a claim whose lease had run out before the board was frozen comes along as %+v: want it to end in %v", op, job.MinLease)
 		}
-		late.Holder.Remaining = time.Minute
 		for i, one := range cases {
 			if h := came[i].Holder; h == nil || h.Remaining.Round(time.Millisecond) != one.want {
 				t.Errorf("with the timeout %v and the lease %v the claim came along as %+v: want it to have %v", one.timeout, one.lease, h, one.want)
@@ -300,12 +313,7 @@ func TestCopyTimeouts(t *testing.T) {
 func TestCopyUntold(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		c := startCopying(t, 1, openStore(t))
-		c.work(50)
-		c.receive()
-		if err := c.Everything(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		c := startedCopy(t)
 		defer c.Follow(t.Context(), c.position())()
 		if err := c.Rest(t.Context(), c.position()+1<<20); job.KindOf(err) != job.Unavailable {
 			t.Errorf("the rest, up to a position that no watcher is told of: %v, want %v", err, job.Unavailable)

@@ -642,17 +642,23 @@ func (s *played) off(name string) {
 	s.boards = slices.DeleteFunc(s.boards, func(b *Board) bool { return b.spec.Name == name })
 }
 
+// atRandom plays something in virtual time with each of some seeds.
+func atRandom(t *testing.T, seeds, stream uint64, play func(*testing.T, *rand.Rand)) {
+	t.Helper()
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { play(t, rand.New(rand.NewPCG(seed, stream))) })
+		})
+	}
+}
+
 // TestBoardsThatMove: boards go from server to server, each open at both for a moment, while
 // jobs are posted through all of them: what a server gives back with a board is the next one's,
 // and nobody else has it meanwhile.
 func TestBoardsThatMove(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { playMoves(t, rand.New(rand.NewPCG(seed, 2))) })
-		})
-	}
+	atRandom(t, 8, 2, playMoves)
 }
 
 func playMoves(t *testing.T, r *rand.Rand) {
@@ -714,12 +720,7 @@ func playMoves(t *testing.T, r *rand.Rand) {
 // lose answers, while callers move: in no period is more let through than may be.
 func TestSharesAtRandom(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { playShares(t, rand.New(rand.NewPCG(seed, 1))) })
-		})
-	}
+	atRandom(t, 12, 1, playShares)
 }
 
 func playShares(t *testing.T, r *rand.Rand) {

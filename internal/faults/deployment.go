@@ -119,8 +119,7 @@ func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) 
 		d.fleet(t, programs, s, told)
 		return d
 	}
-	backend, limits := "", ""
-	place := func(string) string { return "" } // the driver chooses
+	backend, place := "", anywhere
 	switch s.Store {
 	case Redis:
 		backend, place = d.redis(t), func(name string) string { return fmt.Sprintf("namespace = %q", name) }
@@ -133,18 +132,28 @@ func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) 
 	case Postgres:
 		backend = d.postgres(t)
 	}
-	if s.Limit > 0 {
-		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
-	}
 	catalog := ""
 	if s.Policies {
 		catalog = `catalog { backend = "main" }`
 	}
 	d.start(t, programs, s, func(programs string) []byte {
-		return fmt.Appendf(nil, configuration, catalog, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
-			board, place("faults"), limits, clockBoard, place("clock"), busyBoard, place("busy"), otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, place("others"), hooked(told, place))
+		return configure(s, programs, catalog, backend, place, told)
 	})
 	return d
+}
+
+// anywhere leaves it to the driver where a board is.
+func anywhere(string) string { return "" }
+
+// configure returns the configuration of a server whose programs are in a folder, which begins as
+// it is told to, with its boards in a backend and in places there.
+func configure(s Schedule, programs, begins, backend string, place func(string) string, told *workload.Receiver) []byte {
+	limits := ""
+	if s.Limit > 0 {
+		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
+	}
+	return fmt.Appendf(nil, configuration, begins, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
+		board, place("faults"), limits, clockBoard, place("clock"), busyBoard, place("busy"), otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, place("others"), hooked(told, place))
 }
 
 // start starts servers with a configuration, each with the programs in a folder, and opens the

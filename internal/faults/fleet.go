@@ -39,18 +39,14 @@ func (s *Schedule) gather(random *rand.Rand) {
 // a proxy of its own, so that they can lose each other while clients and the store reach all.
 func (d *deployment) fleet(t testing.TB, programs string, s Schedule, told *workload.Receiver) {
 	t.Helper()
-	backend, limits := d.redis(t), ""
-	if s.Limit > 0 {
-		limits = fmt.Sprintf("  limits {\n    open_jobs = %d\n  }\n", s.Limit)
-	}
+	backend := d.redis(t)
 	for i := range s.Servers {
 		path := filepath.Join(t.TempDir(), "boardd.hcl")
 		server := testserver.New(t, filepath.Join(programs, "boardd"), "", "--config", path)
 		addr := strings.TrimPrefix(server.Addr, "http://")
 		door, way := testserver.NewProxy(t, addr), testserver.NewProxy(t, addr)
 		shared := fmt.Sprintf("advertise = %q\ncatalog { backend = \"main\" }", "http://"+way.Addr())
-		config := fmt.Appendf(nil, configuration, shared, filepath.Join(programs, "plugins"), secret, driver(s.Store), backend,
-			board, "", limits, clockBoard, "", busyBoard, "", otherTenant, otherLimit, otherSecret, otherBoard, otherTenant, "", hooked(told, func(string) string { return "" }))
+		config := configure(s, programs, shared, backend, anywhere, told)
 		if err := os.WriteFile(path, config, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -111,8 +111,7 @@ func withLostClaims(h *history.History) []history.Op {
 		case op.Outcome == history.Unknown && op.Job == "":
 			lose(op)
 		case op.Outcome == history.Done && op.Job == "" && h.Moved(op.Board, op.Begin, op.End):
-			op.Outcome, op.End, op.To = history.Unknown, history.Forever, int64(history.Forever)
-			lose(op)
+			lose(unanswered(op))
 		case op.Outcome == history.Done && op.Job != "":
 			calls[op.Owner] = append(calls[op.Owner], op)
 		}
@@ -124,11 +123,7 @@ func withLostClaims(h *history.History) []history.Op {
 		switch {
 		case ok && len(told) == 0:
 		case len(told) > 0 && !slices.ContainsFunc(told, func(op history.Op) bool { return op.Job == key.job }) && lapsedUntold(h, key, told):
-			op = told[0]
-			op.Outcome, op.Granted, op.Epoch, op.End = history.Unknown, "", 0, history.Forever
-			if op.To != 0 {
-				op.To = int64(history.Forever)
-			}
+			op = unanswered(told[0])
 		default:
 			continue
 		}
@@ -184,7 +179,15 @@ func settled(h *history.History, ops []history.Op) (kept []history.Op) {
 // board had gone before it asked again.
 func triedBefore(op, first history.Op) history.Op {
 	op.From, op.Begin = first.From, first.Begin
-	op.Outcome, op.Granted, op.Epoch, op.End, op.To = history.Unknown, "", 0, history.Forever, int64(history.Forever)
+	return unanswered(op)
+}
+
+// unanswered is a claim call of whose answer its client never heard.
+func unanswered(op history.Op) history.Op {
+	op.Outcome, op.Granted, op.Epoch, op.End = history.Unknown, "", 0, history.Forever
+	if op.To != 0 { // else nothing counted the order of calls
+		op.To = int64(history.Forever)
+	}
 	return op
 }
 

@@ -216,6 +216,13 @@ func (t *batch) next() driver.Position {
 // rowColumns are those that scanRow reads.
 const rowColumns = `job, state, lease, ends, tombstone, keep_until, size, posting, record`
 
+// rowsOf selects the jobs $2 of a board, one by one: while there are no statistics, job = ANY($2)
+// may be looked for among all jobs of the board, and a session keeps that plan.
+func rowsOf(board string) string {
+	return `SELECT ` + rowColumns + ` FROM unnest($2::uuid[]) k (wanted)
+		CROSS JOIN LATERAL (SELECT ` + rowColumns + ` FROM {s}.jobs WHERE board = ` + board + ` AND job = k.wanted LIMIT 1) j`
+}
+
 func scanRow(from pgx.Rows, h *head, more ...any) (*row, error) {
 	var id pgtype.UUID
 	var state int16
@@ -248,10 +255,7 @@ func (t *batch) queueRows(queue *pgx.Batch, ids []job.ID) {
 	if len(ids) == 0 {
 		return
 	}
-	// One by one: while there are no statistics, job = ANY($2) may be looked for among all jobs
-	// of the board, and a session keeps that plan.
-	queue.Queue(t.sql(`SELECT `+rowColumns+` FROM unnest($2::uuid[]) k (wanted)
-		CROSS JOIN LATERAL (SELECT `+rowColumns+` FROM {s}.jobs WHERE board = $1 AND job = k.wanted LIMIT 1) j`), t.board.id, uuids(ids)).Query(func(rows pgx.Rows) error {
+	queue.Queue(t.sql(rowsOf(`$1`)), t.board.id, uuids(ids)).Query(func(rows pgx.Rows) error {
 		as := t.head
 		as.term = as.started // anchor does what is to be done
 		for rows.Next() {

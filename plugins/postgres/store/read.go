@@ -18,7 +18,7 @@ func (s *store) Read(ctx context.Context, name string, ids []job.ID, parts drive
 	found := map[job.ID]*row{}
 	h, err := s.look(ctx, b, func(queue *pgx.Batch, h *head) {
 		clear(found)
-		queue.Queue(s.sql(`SELECT `+rowColumns+` FROM {s}.jobs WHERE board = `+boardOf+` AND job = ANY($2)`), []byte(b.Name), uuids(ids)).
+		queue.Queue(s.sql(rowsOf(boardOf)), []byte(b.Name), uuids(ids)).
 			Query(func(rows pgx.Rows) error {
 				return eachRow(rows, h, func(r *row) {
 					if !r.past(h.now, b.Window) {
