@@ -386,11 +386,19 @@ func (d *deployment) work() *work {
 	return w
 }
 
+// open opens the board at one host. Its deadline ends with it: a client makes so many calls
+// that deadlines kept until the test's end would fill the memory.
+func (w *work) open(i int) (*hostboard.Board, error) {
+	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	defer cancel()
+	return w.hosts[i].Open(ctx, w.hosts[i].Hosted(w.at()))
+}
+
 func (w *work) poster(ctx context.Context, i int) {
-	for sleep.For(ctx, time.Millisecond) == nil {
+	for sleep.For(ctx, 5*time.Millisecond) == nil {
 		var result []hostboard.JobResult
 		err := again(context.WithoutCancel(ctx), func() (err error) {
-			b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
+			b, err := w.open(i)
 			if err != nil {
 				return err
 			}
@@ -415,11 +423,11 @@ func (w *work) worker(ctx context.Context, i int) {
 		var response hostboard.ClaimResponse
 		last := w.all.Load()
 		err := again(context.WithoutCancel(ctx), func() (err error) {
-			b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
+			b, err := w.open(i)
 			if err != nil {
 				return err
 			}
-			response, err = b.Claim(context.WithoutCancel(ctx), hostboard.ClaimRequest{Owner: "w", Max: 3})
+			response, err = b.Claim(context.WithoutCancel(ctx), hostboard.ClaimRequest{Owner: "w", Max: 3, Wait: 10 * time.Millisecond})
 			return err
 		})
 		if err != nil {
@@ -429,7 +437,7 @@ func (w *work) worker(ctx context.Context, i int) {
 		for n := range response.Claims {
 			c := &response.Claims[n]
 			err := again(context.WithoutCancel(ctx), func() (err error) {
-				b, err := w.hosts[i].Open(within(w.T), w.hosts[i].Hosted(w.at()))
+				b, err := w.open(i)
 				if err != nil {
 					return err
 				}

@@ -52,53 +52,59 @@ func (c countedDocs) Put(ctx context.Context, space driver.Space, doc driver.Doc
 func TestManyBoardsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"namespace", "path"} {
-		cost := func(n int) (first, again *docCounts) {
-			first, again = &docCounts{}, &docCounts{}
-			program := memdriver.Program()
-			d, err := program.Open(t.Context(), driver.Config{Settings: []byte("{}")})
+		t.Run(setting, func(t *testing.T) { // in turn: so many boards take a lot of memory
+			const few, many = 25, 250
+			firstFew, againFew := costOfBoards(t, setting, few)
+			firstMany, againMany := costOfBoards(t, setting, many)
+			for _, c := range []struct {
+				what      string
+				few, many int64
+			}{
+				{"documents read for new boards", firstFew.read.Load(), firstMany.read.Load()},
+				{"documents written for new boards", firstFew.written.Load(), firstMany.written.Load()},
+				{"bytes written for new boards", firstFew.bytes.Load(), firstMany.bytes.Load()},
+				{"documents read for boards that are there", againFew.read.Load(), againMany.read.Load()},
+				{"bytes written for boards that are there", againFew.bytes.Load(), againMany.bytes.Load()},
+			} {
+				t.Logf("%s: %s: %d of %d boards, %d of %d", setting, c.what, c.few, few, c.many, many)
+				if c.many > 3*many/few*c.few+1000 {
+					t.Errorf("%s: %s: %d of %d boards, but %d of %d", setting, c.what, c.few, few, c.many, many)
+				}
+			}
+		})
+	}
+}
+
+// costOfBoards counts what is read and written for n boards by a host that makes them, and by one
+// that finds them.
+func costOfBoards(t *testing.T, setting string, n int) (first, again *docCounts) {
+	t.Helper()
+	first, again = &docCounts{}, &docCounts{}
+	program := memdriver.Program()
+	d, err := program.Open(t.Context(), driver.Config{Settings: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	program.Info.Board = driver.Schema{Fields: []driver.Field{{Name: setting, Type: driver.String}}}
+	boards := make([]config.Board, n)
+	for i := range boards {
+		boards[i] = board(fmt.Sprint("b", i), "store")
+		boards[i].Settings = fmt.Appendf(nil, `{%q:"/places/%d/Jobs"}`, setting, i)
+	}
+	for _, counts := range []*docCounts{first, again} {
+		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return counted{d, counts}, nil }
+		_, s := open(t, host.Config{Config: oneBackend("", boards...), Drivers: map[string]driver.Program{"memory": program}})
+		for i := range boards {
+			ctx := within(t)
+			err := use(ctx, s, boards[i].Name)
+			for job.KindOf(err) == job.Unavailable && ctx.Err() == nil { // a machine with much to do is still opening it
+				err = use(ctx, s, boards[i].Name)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = d.Close() }()
-			program.Info.Board = driver.Schema{Fields: []driver.Field{{Name: setting, Type: driver.String}}}
-			boards := make([]config.Board, n)
-			for i := range boards {
-				boards[i] = board(fmt.Sprint("b", i), "store")
-				boards[i].Settings = fmt.Appendf(nil, `{%q:"/places/%d/Jobs"}`, setting, i)
-			}
-			for _, counts := range []*docCounts{first, again} {
-				program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return counted{d, counts}, nil }
-				_, s := open(t, host.Config{Config: oneBackend("", boards...), Drivers: map[string]driver.Program{"memory": program}})
-				for i := range boards {
-					ctx := within(t)
-					err := use(ctx, s, boards[i].Name)
-					for job.KindOf(err) == job.Unavailable && ctx.Err() == nil { // a machine with much to do is still opening it
-						err = use(ctx, s, boards[i].Name)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-			return first, again
-		}
-		const few, many = 50, 500
-		firstFew, againFew := cost(few)
-		firstMany, againMany := cost(many)
-		for _, c := range []struct {
-			what      string
-			few, many int64
-		}{
-			{"documents read for new boards", firstFew.read.Load(), firstMany.read.Load()},
-			{"documents written for new boards", firstFew.written.Load(), firstMany.written.Load()},
-			{"bytes written for new boards", firstFew.bytes.Load(), firstMany.bytes.Load()},
-			{"documents read for boards that are there", againFew.read.Load(), againMany.read.Load()},
-			{"bytes written for boards that are there", againFew.bytes.Load(), againMany.bytes.Load()},
-		} {
-			t.Logf("%s: %s: %d of %d boards, %d of %d", setting, c.what, c.few, few, c.many, many)
-			if c.many > 3*many/few*c.few+1000 {
-				t.Errorf("%s: %s: %d of %d boards, but %d of %d", setting, c.what, c.few, few, c.many, many)
-			}
 		}
 	}
+	return first, again
 }
