@@ -67,7 +67,9 @@ func (c *Copy) batches(ctx context.Context, page []driver.Document) error {
 		name, is := strings.CutPrefix(page[i].Name, batchPrefix)
 		if is && json.Unmarshal(page[i].Data, &r) == nil {
 			if r.Done.IsZero() && !c.Target.Capabilities.Groups {
-				return uncounted(name)
+				if err := c.ended(ctx, name, &r); err != nil {
+					return err
+				}
 			}
 			at, records, ops = append(at, i), append(records, r), append(ops, driver.Op{Kind: driver.Tally, Group: name})
 		}
@@ -95,6 +97,20 @@ func (c *Copy) batches(ctx context.Context, page []driver.Document) error {
 			return &job.Error{Op: "move batch", Kind: job.Internal, Err: err}
 		}
 	}
+	return nil
+}
+
+// ended refuses a batch that is not done. Its record may not say yet that it is, since that is
+// written after the last job's end: the store knows it first.
+func (c *Copy) ended(ctx context.Context, name string, r *batchRecord) error {
+	groups, err := c.tallies(ctx, c.From, []driver.Op{{Kind: driver.Tally, Group: name}})
+	switch {
+	case err != nil:
+		return err
+	case !groups[0].Closed, groups[0].Open > 0, r.Then != nil && !groups[0].Followed:
+		return uncounted(name)
+	}
+	r.Closed, r.Followed = true, r.Then != nil
 	return nil
 }
 
