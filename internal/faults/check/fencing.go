@@ -56,7 +56,7 @@ func numbers(id string, a, b history.Op) []Problem {
 
 // stale finds calls by a claim's token that were accepted although another claim had
 // been granted before they began. An ending that may have been made before is only
-// repeated.
+// repeated; so is a trashing after an abandonment of the last attempt, which trashed the job.
 func stale(id string, ops, claims []history.Op, a history.Op) (problems []Problem) {
 	for _, op := range ops {
 		if op.Token != a.Granted || op.Outcome != history.Done {
@@ -66,7 +66,9 @@ func stale(id string, ops, claims []history.Op, a history.Op) (problems []Proble
 			return b.Granted != a.Granted && before(a, b) && before(b, op)
 		})
 		_, again := find(ops, func(o history.Op) bool {
-			return o.Call == op.Call && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin && o.Call != history.Extend
+			same := o.Call == op.Call && o.Call != history.Extend ||
+				op.Call == history.Trash && o.Call == history.Abandon && attemptsOf(ops) > 0
+			return same && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin
 		})
 		if ok && !again {
 			problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by the token of %s was accepted at %v, after %s had been given the job at %v", op.Call, a.Owner, op.End, later.Owner, later.End)})

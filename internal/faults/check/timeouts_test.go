@@ -94,6 +94,24 @@ func TestTrashedByItsLastAttempt(t *testing.T) {
 	}
 }
 
+// That is a repetition still where the job was restored meanwhile, and given to somebody else.
+func TestTrashedAgainAfterItsLastAttempt(t *testing.T) {
+	t.Parallel()
+	for attempts, stale := range map[int]bool{0: true, 1: false} {
+		h := &history.History{Store: "none", Ops: []history.Op{
+			call(0, "p", history.Post, a, func(op *history.Op) { op.Posting, op.Timeout, op.Attempts = "as posted", time.Second, attempts }),
+			call(1, "w", history.Claim, a, claim("w", "t1", 1)),
+			call(2, "w", history.Abandon, a, by("t1")),
+			call(3, "r", history.Restore, a, nil),
+			call(4, "w2", history.Claim, a, claim("w2", "t2", 2)),
+			call(5, "w", history.Trash, a, by("t1")),
+		}}
+		if found := finds(h, "fencing"); found != stale {
+			t.Errorf("one of %d attempts, trashed again: found: %v, want %v", attempts, found, stale)
+		}
+	}
+}
+
 // What ended a claim is told.
 func TestReasons(t *testing.T) {
 	t.Parallel()
