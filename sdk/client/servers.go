@@ -24,6 +24,7 @@ type servers struct {
 	next  connect.HTTPClient
 	addrs []*url.URL
 	at    atomic.Int64  // which of addrs is called
+	lost  atomic.Int64  // how many calls at them failed in a row
 	ears  []*ear        // of each of addrs; none: there is only one
 	there *straights    // boards that are called elsewhere; nil: none are
 	usual time.Duration // within which a call is answered that asks for no wait
@@ -78,11 +79,23 @@ func (s *servers) Do(r *http.Request) (*http.Response, error) {
 		if way.straight = s.there.of(way.board); way.straight != nil {
 			return s.straight(r, way)
 		}
+		if s.lost.Load() >= int64(len(s.addrs)) {
+			s.lost.Store(0) // the next one tries them again
+			if way.straight = s.there.any(); way.straight != nil {
+				way.around = true
+				return s.straight(r, way)
+			}
+		}
 	}
 	i := s.at.Load()
 	answer, err := s.heard(s.to(r, s.addrs[i]), s.ear(i))
 	if err == nil && way != nil && s.there != nil && direct(answer) {
 		s.there.learn(way, answer.StatusCode, answer.Header)
+	}
+	if failed(r, err) {
+		s.lost.Add(1)
+	} else if err == nil {
+		s.lost.Store(0)
 	}
 	if failed(r, err) || err == nil && answer.StatusCode == http.StatusServiceUnavailable && answer.Header.Get(publicHeader)+answer.Header.Get(thereHeader) == "" {
 		s.leave(i) // one that says who can serve is not left

@@ -17,7 +17,8 @@ import (
 // another one is passed on, and its answer says whose the board is and where that server is
 // to be reached; from then on calls of the board go straight there. That is only a shortcut:
 // as soon as it fails, or the board is somebody else's, they go to the addresses that the
-// client was given.
+// client was given. If none of those is reachable, they go to any server that was named before:
+// each passes on what is not its own.
 
 // The headers in which a server says so.
 const (
@@ -43,6 +44,7 @@ const (
 type way struct {
 	board    string // that the call is about; empty: none
 	straight *place // where it went; nil: to one of the addresses that were given
+	around   bool   // none of those was reachable, and straight is any server that is known
 	strange  bool   // it went straight, and the answer is not of the server that it was to
 	moved    bool   // the answer is an error, and says whose the board is now
 }
@@ -108,12 +110,26 @@ func (s *straights) of(board string) *place {
 	return nil
 }
 
+// any returns a server that answered when it was last asked, or nil.
+func (s *straights) any() *place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.places {
+		if p.works {
+			return p
+		}
+	}
+	return nil
+}
+
 // learn takes note of what an answer to a request says of whose the board is.
 func (s *straights) learn(w *way, status int, header http.Header) {
 	switch {
 	case s.moved(w, header):
 	case header.Get(serverHeader) != "":
 		s.put(w.board, header.Get(publicHeader))
+	case w.around && status == http.StatusOK:
+		s.put(w.board, w.straight.addr.String())
 	case w.straight == nil && status == http.StatusOK, w.straight != nil && status == http.StatusServiceUnavailable:
 		s.forget(w.board) // it is the board of the server that was called, or of nobody known
 	}

@@ -143,6 +143,35 @@ func TestStraight(t *testing.T) {
 	})
 }
 
+// TestAroundTheGiven has no address that was given be reachable, and the server of the board not
+// say whose it is now: the call goes to any server that is known, which passes it on.
+func TestAroundTheGiven(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoors(t, "http://front,http://other", client.Config{})
+		d.opens("front", passes("one"))
+		d.opens("one", door{})
+		d.counts("the first call", "front", "one"+health)
+		d.stop("front", nil)
+		d.opens("one", door{status: 503})
+		go func() {
+			time.Sleep(time.Millisecond)
+			d.opens("one", door{})
+		}()
+		d.counts("no other server is reachable", "one", "front", "other", "one")
+		d.counts("and then", "one")
+		d.opens("one", passes("two"))
+		d.opens("two", door{})
+		d.counts("the board has moved", "one", "two"+health)
+		d.stop("two", nil)
+		d.opens("one", door{})
+		d.counts("its server is gone", "two", "front", "other", "one")
+		d.stop("one", nil)
+		d.opens("other", door{})
+		d.counts("a given one is back", "one", "front", "other")
+	})
+}
+
 // TestStraightMoved ends calls with the address of the server that has the board now.
 func TestStraightMoved(t *testing.T) {
 	t.Parallel()
