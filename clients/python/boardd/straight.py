@@ -4,7 +4,9 @@ Several servers may serve the boards together, each board on one of them. A
 call at another one is passed on, and its answer says whose the board is and
 where that server is to be reached; from then on calls of the board go straight
 there. That is only a shortcut: as soon as it fails, or the board is somebody
-else's, they go to the addresses that the client was given.
+else's, they go to the addresses that the client was given. If none of those is
+reachable, they go to any server that was named before: each passes on what is
+not its own.
 """
 
 import threading
@@ -54,6 +56,7 @@ class Way:
     def __init__(self, board: str = '') -> None:
         self.board = board
         self.straight: Optional[Place] = None  # where it went; None: to one of the addresses that were given
+        self.around = False  # none of those was reachable, and straight is any server that is known
         self.strange = False  # it went straight, and the answer is not of the server that it was to
         self.moved = False  # the answer is an error, and says whose the board is now
         self.old = False  # it failed on a connection that was kept, and may only have been too old
@@ -112,6 +115,11 @@ class Straights:
             self._ask(place)
             return None
 
+    def any(self) -> Optional[Place]:
+        """A server that answered when it was last asked."""
+        with self._lock:
+            return next((place for place in self._places.values() if place.works), None)
+
     def learn(self, way: Way, status: int, headers: Any) -> None:
         """Takes note of what an answer says of whose the board is."""
         way.moved = bool(headers.get(_MOVED))
@@ -120,6 +128,8 @@ class Straights:
                 self._put(way.board, headers.get(_THERE) or '')
             elif headers.get(_SERVER):
                 self._put(way.board, headers.get(_PUBLIC) or '')
+            elif way.around and way.straight is not None and status == 200:
+                self._give(way.board, way.straight)
             elif status == (200 if way.straight is None else 503):
                 self._drop(way.board)  # it is the board of the server that was called, or of nobody known
 
@@ -147,11 +157,16 @@ class Straights:
         place = self._places.get(named) or self._new(named)
         if place is None:
             return
+        self._give(board, place)
+        self._ask(place)
+
+    def _give(self, board: str, place: Place) -> None:
+        """Has calls of a board go to a place."""
+        self._drop(board)
         while len(self._boards) >= MAX_BOARDS:
             self._drop(next(iter(self._boards)))
         self._boards[board] = place
         place.boards += 1
-        self._ask(place)
 
     def _new(self, where: address.Address) -> Optional[Place]:
         """A place that was not known, if there is room for it."""

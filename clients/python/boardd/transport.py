@@ -113,6 +113,7 @@ class Transport(object):
         if any(address.secure for address in self._addresses):
             self._context()
         self._at = 0  # of the addresses
+        self._lost = 0  # how many calls at them failed in a row
         self._closed = False
         self._straights = straight.Straights(self._addresses, self._is_one)
         self.after_fork()
@@ -162,6 +163,10 @@ class Transport(object):
         place = None
         if way is not None and way.board:
             place = way.straight = self._straights.of(way.board)
+            if place is None and self._lost >= len(self._addresses):
+                self._lost = 0  # the next one tries them again
+                place = way.straight = self._straights.any()
+                way.around = place is not None
         at = self._at  # somebody else may go on to the next
         conn, reused = self._take(place.address if place is not None else self._addresses[at], fresh)
         with self._lock:
@@ -191,6 +196,7 @@ class Transport(object):
     def _failed(self, at: int, place: Optional[straight.Place], way: Optional[straight.Way], old: bool) -> None:
         if place is None:
             if not old:
+                self._lost += 1
                 self._leave(at)
             return
         assert way is not None
@@ -200,6 +206,7 @@ class Transport(object):
 
     def _answered(self, at: int, way: Optional[straight.Way], answer: Tuple[int, Any, bytes]) -> None:
         status, headers, _body = answer
+        self._lost = 0
         if way is not None and way.board:
             self._straights.learn(way, status, headers)
         if status == 503 and not straight.names_another(headers):  # it cannot serve now, nor say who can

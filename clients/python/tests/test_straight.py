@@ -148,6 +148,23 @@ class DoorsTest(boards.TestCase):
         self.clock.now += 4.9
         self.counts(board, 'front')
 
+    def test_around_the_given(self):
+        front, one, two = self.doors('front', 'one', 'two')
+        front.passes(one)
+        board = self.at(front)
+        self.counts(board, 'front', 'one/healthz')
+        one.passes(two)
+        self.counts(board, 'one', 'two/healthz')
+        front.close()
+        two.close()
+        one.serves()
+        self.counts(board, 'one')  # which is known, and passes on what is not its own
+        self.counts(board, 'one')
+        one.passes(two)  # so that another one is to be found, but is not
+        self.counts(board, 'one')
+        one.serves()
+        self.counts(board, 'one')
+
     def test_one_that_comes_back(self):
         front, one = self.doors('front', 'one')
         front.passes(one)

@@ -72,6 +72,7 @@ interface Route {
 export class Client {
   private readonly transports: Transport[];
   private readonly ears: Ear[]; // of each of the transports; none: there is only one
+  private lost = 0; // how many calls at the addresses that were given failed in a row
   private readonly straights: Straights | undefined; // undefined: every call goes to the addresses that were given
   private readonly straightTransports = new WeakMap<Place, Transport>();
   private readonly agent: { plain: http.Agent; tls: https.Agent };
@@ -200,7 +201,7 @@ export class Client {
   /** Where a request goes: to the server that has its board, if that is known, or to the one that is called now. */
   private route(way: Way): Route {
     const { at } = this;
-    const place = way.board === "" ? undefined : this.straights?.of(way.board);
+    const place = way.board === "" ? undefined : (this.straights?.of(way.board) ?? this.around(way));
     way.straight = place;
     if (place === undefined) return { at, transport: this.transport(at), ear: this.ears[at] };
     let transport = this.straightTransports.get(place);
@@ -208,10 +209,20 @@ export class Client {
     return { at, transport, ear: place.ear };
   }
 
+  /** Any server that is known, if none of the addresses was reachable. */
+  private around(way: Way): Place | undefined {
+    if (this.lost < this.transports.length) return undefined;
+    this.lost = 0; // the next one tries them again
+    const place = this.straights?.any();
+    way.around = place !== undefined;
+    return place;
+  }
+
   /** Takes note of an answer. */
   private answered(route: Route, way: Way, header: Headers): void {
     const status = Number(header.get(statusHeader));
     const place = way.straight;
+    if (place === undefined) this.lost = 0;
     way.strange = place !== undefined && strange(status, header);
     if (way.strange) return this.left(route, way);
     if (way.board !== "") this.straights?.learn(way, status, header);
@@ -230,8 +241,10 @@ export class Client {
 
   /** Leaves the server of a request, which could not be made there. */
   private left(route: Route, way: Way): void {
-    if (way.straight === undefined) this.leave(route.at);
-    else this.straights?.fail(way.straight);
+    if (way.straight === undefined) {
+      this.lost++;
+      this.leave(route.at);
+    } else this.straights?.fail(way.straight);
   }
 
   /** Asks an address that one of the servers has named whether there is a server. */

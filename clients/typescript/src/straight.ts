@@ -1,7 +1,7 @@
 // Several servers may serve the boards together, each board on one of them. A call at another one is passed on, and its
 // answer says whose the board is and where that server is to be reached; from then on calls of the board go straight there.
 // That is only a shortcut: as soon as it fails, or the board is somebody else's, they go to the addresses that the client
-// was given.
+// was given. If none of those is reachable, they go to any server that was named before: each passes on what is not its own.
 import { BlockList, isIP } from "node:net";
 import type { DescMessage, DescService, MessageInitShape } from "@bufbuild/protobuf";
 import { doubled, now } from "./clock.js";
@@ -42,6 +42,8 @@ export interface Place {
 export class Way {
   /** Where it went; undefined: to one of the addresses that were given. */
   straight: Place | undefined;
+  /** None of those was reachable, and straight is any server that is known. */
+  around = false;
   /** It went straight, and the answer is not of the server that it was to. */
   strange = false;
   /** The answer is an error, and says whose the board is now. */
@@ -95,10 +97,17 @@ export class Straights {
     return undefined;
   }
 
+  /** A server that answered when it was last asked. */
+  any(): Place | undefined {
+    for (const place of this.places.values()) if (place.works) return place;
+    return undefined;
+  }
+
   /** Takes note of what an answer says of whose the board is. */
   learn(way: Way, status: number, header: Headers): void {
     if (this.moved(way, header)) return;
     if (header.get(serverHeader)) this.put(way.board, header.get(publicHeader) ?? "");
+    else if (way.around && way.straight !== undefined && status === 200) this.give(way.board, way.straight);
     else if (status === (way.straight === undefined ? 200 : 503)) this.drop(way.board); // it is the board of the server that was called, or of nobody known
   }
 
@@ -126,13 +135,19 @@ export class Straights {
     if (!trusts(this.given, addr)) return;
     const place = this.places.get(addr) ?? this.add(addr);
     if (place === undefined) return;
+    this.give(board, place);
+    this.ask(place);
+  }
+
+  /** Has calls of a board go to a place. */
+  private give(board: string, place: Place): void {
+    this.drop(board);
     for (const other of this.boards.keys()) {
       if (this.boards.size < maxBoards) break;
       this.drop(other);
     }
     this.boards.set(board, place);
     place.boards++;
-    this.ask(place);
   }
 
   /** A place that was not known, if there is room for it. */

@@ -142,6 +142,24 @@ describe("straight to the board's server", () => {
     await fleet.counts(board, "front");
   });
 
+  test("around the addresses that were given, while none is reachable", async () => {
+    const { fleet, front, one, two } = await doors("front", "one", "two");
+    front.passes(one);
+    const board = at([front]);
+    await fleet.counts(board, "front", "one/healthz");
+    one.passes(two);
+    await fleet.counts(board, "one", "two/healthz");
+    await front.gone();
+    await two.gone();
+    one.serves();
+    await fleet.counts(board, "one"); // which is known, and passes on what is not its own
+    await fleet.counts(board, "one");
+    one.passes(two); // so that another one is to be found, but is not
+    await fleet.counts(board, "one");
+    one.serves();
+    await fleet.counts(board, "one");
+  });
+
   test("one that does not answer is left alone, for longer each time", async (t) => {
     const time = clock(t);
     const { fleet, front, one } = await doors("front", "one");
