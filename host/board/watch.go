@@ -41,8 +41,9 @@ func parseCursor(text string) (cursor, error) {
 // Watch streams what happens on the board after a cursor, or from now on if from
 // is empty, until ctx ends. From now on begins with a Heartbeat: its cursor is the
 // present, so that a stream that breaks before anything happened can be gone on
-// with. A cursor that is too old gives one Resync event, from whose cursor the
-// stream goes on; a still board gives a Heartbeat every 15 s.
+// with. A cursor that is too old, or of a place where the board never was, gives one
+// Resync event, from whose cursor the stream goes on; a still board gives a Heartbeat
+// every 15 s.
 func (b *Board) Watch(ctx context.Context, from string) iter.Seq2[job.Event, error] {
 	return oneByOne(b.watch(ctx, from, false))
 }
@@ -215,10 +216,30 @@ func (b *Board) start(ctx context.Context, from string) (cursor, error) {
 	if _, err := b.serving(ctx); err != nil {
 		return cursor{}, err
 	}
+	now := b.hub.now()
 	if from == "" {
-		return b.hub.now(), nil
+		return now, nil
 	}
-	return parseCursor(from)
+	at, err := parseCursor(from)
+	if err == nil && at.generation == now.generation && at.position > now.position && b.neverThere(ctx, at.position) {
+		at.generation = 0 // no board has it: whoever reads after it is told to resync
+	}
+	return at, err
+}
+
+// aheadTime bounds how long the driver may take to say that a board was never so far.
+const aheadTime = time.Second
+
+// neverThere reports whether a position that is ahead of this host is no place of the board:
+// it was of another one, or made up. Of one that another host gave, which this one is about to
+// reach, the driver says nothing.
+func (b *Board) neverThere(ctx context.Context, position driver.Position) bool {
+	ctx, cancel := context.WithTimeout(ctx, aheadTime)
+	defer cancel()
+	for changes, err := range b.driver.Watch(ctx, b.spec.Key, position) {
+		return err == nil && changes.Resync
+	}
+	return false
 }
 
 // eventsAfter returns events after a cursor and where to go on: from the hub's

@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -185,6 +186,37 @@ func TestWatchCursors(t *testing.T) {
 		synctest.Wait()
 		if got, _ := drain(t, b, ahead, 10); got != "POSTED new UNCLAIMED" {
 			t.Fatal(got)
+		}
+	})
+}
+
+// A cursor that is ahead of where the board ever was is of another board: all who begin there
+// are told to resync, and go on from where the board is.
+func TestCursorAheadOfTheBoard(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		postN(t, b, 3)
+		synctest.Wait()
+		c := b.hub.now()
+		ahead := cursor{c.generation, c.position + 1000}.String()
+		events, next, err := b.Events(t.Context(), ahead, 10, 0)
+		if err != nil || len(events) != 1 || events[0].Type != job.Resync || next != c.String() || events[0].Cursor != next {
+			t.Fatalf("%+v, %s, %v; want RESYNC at %s", events, next, err, c)
+		}
+		post(t, b, job.Posting{Name: "after"})
+		synctest.Wait()
+		if got, _ := drain(t, b, next, 10); got != "POSTED after UNCLAIMED" {
+			t.Fatal(got)
+		}
+		c = b.hub.now()
+		for name, watch := range map[string]iter.Seq2[job.Event, error]{"board": b.Watch(t.Context(), ahead), "owner": b.WatchOwner(t.Context(), "me", ahead)} {
+			for e, err := range watch {
+				if err != nil || e.Type != job.Resync || e.Cursor != c.String() {
+					t.Errorf("%s: %+v, %v; want RESYNC at %s", name, e, err, c)
+				}
+				break
+			}
 		}
 	})
 }
