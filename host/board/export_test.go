@@ -97,6 +97,10 @@ func TestExport(t *testing.T) {
 			if got, err := to.Import(t.Context(), lines, 2); err != nil || got != want {
 				t.Fatalf("import %d: %+v, %v; want %+v", i+1, got, err, want)
 			}
+			// Before the index hears of them from the store.
+			if c, err := to.Count(t.Context()); err != nil || c.Ready+c.Delayed != 6 || c.Claimed != 0 || c.Trashed != 1 {
+				t.Fatalf("after import %d the board counts %+v, %v; want 6 open and 1 in the trash", i+1, c, err)
+			}
 		}
 		synctest.Wait() // the index hears of them from the store
 		sameJobs(t, from, to, ids[:6])

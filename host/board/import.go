@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/shorten"
@@ -229,22 +230,43 @@ func (i *importer) run(ctx context.Context) (Imported, error) {
 			return sum, err
 		}
 	}
+	var news []*index.Entry
+	defer func() { i.board.index.PutAll(news) }() // who counts then counts them
 	at := 0
 	for part := range slices.Chunk(i.ops, max(1, i.opened.Capabilities.MaxBatch)) {
 		for _, r := range i.board.send(ctx, i.opened, part) {
-			n := i.lines[at]
+			n, op := i.lines[at], &i.ops[at]
 			at++
+			if e := i.news(op, &r); e != nil {
+				news = append(news, e)
+			}
 			switch {
 			case r.Kind == job.NoKind && r.Repeated:
 				sum.Known++
 			case r.Kind == job.NoKind:
 				sum.Jobs++
 			case r.Taken != (job.ID{}):
-				return sum, atLine(n, taken(i.ops[at-1].Job, &r))
+				return sum, atLine(n, taken(op.Job, &r))
 			default:
-				return sum, atLine(n, itemError(i.ops[at-1].Job, &r))
+				return sum, atLine(n, itemError(op.Job, &r))
 			}
 		}
 	}
 	return sum, nil
+}
+
+// news is what the index learns of an open job from the answer to its import; nil: nothing,
+// and it hears of it from the store.
+func (i *importer) news(op *driver.Op, r *driver.Result) *index.Entry {
+	if r.Kind != job.NoKind || r.Record == nil || !isOpen(r.Record.State) {
+		return nil
+	}
+	rec := *r.Record
+	rec.Posting.Extra = op.Posting.Extra
+	e := i.board.entryOf(&rec, time.Now())
+	if e.Position == 0 {
+		e.Position = r.Position
+	}
+	i.board.learnFacts(op.Posting)
+	return e
 }
