@@ -212,7 +212,7 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 		if !errors.As(err, &connectErr) || panicked != nil {
 			connectErr = callError(ctx, err)
 		}
-		answer, code = connectErr, connectErr.Code().String()
+		answer, code = detailed(connectErr), connectErr.Code().String()
 		o.markMoved(ctx, board, err, connectErr)
 		if r, ok := ctx.Value(requestKey{}).(*request); ok {
 			r.code = code

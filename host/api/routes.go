@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	"encoding/base64"
 	"html/template"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,20 +94,6 @@ func adminMethods() protoreflect.MethodDescriptors {
 	return boarddv1.File_boardd_v1_admin_proto.Services().ByName("AdminService").Methods()
 }
 
-// wrongQuery returns what is wrong with the address of a call by GET, or nil.
-func wrongQuery(call string, q url.Values) error {
-	if encoding := q.Get("encoding"); encoding != "json" && encoding != "proto" {
-		return job.Errorf(job.Invalid, "%s by GET wants encoding=json or encoding=proto in its address, got %q", call, clip(encoding))
-	}
-	if q.Get("base64") != "1" {
-		return nil
-	}
-	if _, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(q.Get("message"), "=")); err != nil {
-		return job.Errorf(job.Invalid, "message: with base64=1 want base64 as it is for addresses: %v", err)
-	}
-	return nil
-}
-
 // calls refuses in clear words what Connect would refuse in few: names of calls
 // that do not exist, and methods and content types that they do not take.
 func (g *gate) calls(prefix string, methods protoreflect.MethodDescriptors, next http.Handler) http.Handler {
@@ -140,10 +124,18 @@ func (g *gate) calls(prefix string, methods protoreflect.MethodDescriptors, next
 			return
 		}
 		if r.Method == http.MethodGet {
-			if err := wrongQuery(call, r.URL.Query()); err != nil {
+			if err := wrongQuery(r, call, r.URL.Query()); err != nil {
 				g.refuse(w, r, http.StatusBadRequest, err)
 				return
 			}
+		}
+		if err := wrongHeaders(r, m.stream); err != nil {
+			status := http.StatusBadRequest
+			if job.KindOf(err) == job.Unsupported {
+				status = http.StatusNotImplemented
+			}
+			g.refuse(w, r, status, err)
+			return
 		}
 		if base, _ := parseType(contentType); !m.stream && !isGRPC(base) { // gRPC writes an answer in parts
 			w = &wholeAnswer{ResponseWriter: w}
