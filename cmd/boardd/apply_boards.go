@@ -70,6 +70,9 @@ func (a *applying) boardsOf(present []*boarddv1.BoardSettings, wanted []config.B
 		if len(settings.GetConfig()) == 0 {
 			delete(now, "config")
 		}
+		if settings.GetBackend() == "" { // wherever the server has put it
+			delete(now, "backend")
+		}
 		if fields := changed(now, lines(settings)); len(fields) > 0 {
 			a.steps = append(a.steps, step{Action: "update", Kind: "board", Name: want.Tenant + "/" + want.Name, at: a.place(want), Fields: fields, do: func(ctx context.Context) error {
 				_, err := a.admin.UpdateBoard(ctx, &boarddv1.UpdateBoardRequest{Tenant: want.Tenant, Board: settings, Version: has.GetVersion(), UpdateMask: exactly("*")})

@@ -232,7 +232,11 @@ func (l *loader) board(s *section) {
 		b.Tenant = name
 	}
 	var ok bool
-	if b.Backend, ok = s.text("backend"); ok && b.Backend == "" || !s.has("backend") {
+	switch b.Backend, ok = s.text("backend"); {
+	case l.wish && (!s.has("backend") || !ok || b.Backend != ""): // without one the server chooses
+	case l.wish:
+		s.wrong("backend", "want the name of a backend; leave it out for one that the server chooses, by their placement")
+	case ok && b.Backend == "" || !s.has("backend"):
 		s.wrong("backend", "it is missing; want the name of a backend block")
 	}
 	b.Settings = s.object("config")
