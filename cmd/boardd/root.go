@@ -52,6 +52,16 @@ func (p *program) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() { // cobra's own would show help and end with 0 whatever is asked for
+		switch c.Name() {
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, whichCommand
+		case "help":
+			c.Run, c.RunE = nil, help
+		}
+	}
 	flags := root.PersistentFlags()
 	flags.StringSliceVar(&p.addrs, "addr", nil, "address of the server; may be repeated, for several servers of the same boards; BOARDD_ADDR, with commas (default "+client.DefaultAddr+")")
 	flags.StringVar(&p.token, "token", "", "token to present; BOARDD_TOKEN")
@@ -86,21 +96,35 @@ func wrongFlag(c *cobra.Command, err error) error {
 func (p *program) group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: name, Short: short, Long: long,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				_ = c.Help()
-				return usagef("which command?")
-			}
-			var names []string
-			for _, sub := range c.Commands() {
-				names = append(names, sub.Name())
-			}
-			return usagef("there is no command %q in %s%s", args[0], c.CommandPath(), nearest.Hint(args[0], names))
-		},
+		Args: cobra.ArbitraryArgs, RunE: whichCommand,
 	}
 	group.AddCommand(commands...)
 	return group
+}
+
+// help shows the help of a command, or says that there is none of that name.
+func help(c *cobra.Command, args []string) error {
+	of, rest, err := c.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		if of == nil {
+			of = c.Root()
+		}
+		return whichCommand(of, rest)
+	}
+	return of.Help()
+}
+
+// whichCommand is what a group of commands does by itself: it says that one of them is wanted.
+func whichCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		_ = c.Help()
+		return usagef("which command?")
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return usagef("there is no command %q in %s%s", args[0], c.CommandPath(), nearest.Hint(args[0], names))
 }
 
 // command makes a command. The example is shown by --help; use begins with the
