@@ -87,7 +87,7 @@ export class Client {
     const own = options.token !== undefined || options.tokenFile !== undefined;
     this.tokenFile = own ? options.tokenFile : env["BOARDD_TOKEN"] ? undefined : env["BOARDD_TOKEN_FILE"];
     this.token = options.token ?? (own ? "" : (env["BOARDD_TOKEN"] ?? ""));
-    if (this.tokenFile !== undefined && this.token === "") this.token = readFileSync(this.tokenFile, "utf8").trim();
+    if (this.tokenFile !== undefined && this.token === "") this.token = readToken(this.tokenFile, own ? "tokenFile" : "BOARDD_TOKEN_FILE");
     checkToken(this.token);
     this.callTimeoutMs = options.callTimeoutMs ?? 30_000;
     this.retryForMs = options.retryForMs ?? 30_000;
@@ -293,6 +293,16 @@ export class Client {
     } catch {
       return false; // the old one may be good again
     }
+  }
+}
+
+/** Reads a token's file; option is what named it. */
+function readToken(file: string, option: string): string {
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new BoarddError("INVALID", "new Client", `${option}: the file ${JSON.stringify(file)} cannot be read: ${why}`, { cause });
   }
 }
 

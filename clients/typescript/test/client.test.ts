@@ -128,6 +128,23 @@ test("the token's file is read again when the token is refused", async () => {
   assert.equal((await client.board(board.name).count()).unclaimed, 0n);
 });
 
+test("a token's file that cannot be read is named, and by what it was given", () => {
+  const tokenFile = join(server.dir, "nowhere", "token");
+  const says = (option: string) => (e: unknown) =>
+    isKind(e, "INVALID") && e.message.startsWith(`new Client: ${option}: the file ${JSON.stringify(tokenFile)} cannot be read: ENOENT`);
+  assert.throws(() => new Client({ addr: server.addr, tokenFile }), says("tokenFile"));
+  const before = { token: process.env["BOARDD_TOKEN"], file: process.env["BOARDD_TOKEN_FILE"] };
+  delete process.env["BOARDD_TOKEN"];
+  process.env["BOARDD_TOKEN_FILE"] = tokenFile;
+  try {
+    assert.throws(() => new Client({ addr: server.addr }), says("BOARDD_TOKEN_FILE"));
+  } finally {
+    delete process.env["BOARDD_TOKEN_FILE"];
+    if (before.token !== undefined) process.env["BOARDD_TOKEN"] = before.token;
+    if (before.file !== undefined) process.env["BOARDD_TOKEN_FILE"] = before.file;
+  }
+});
+
 test("an answer that is lost is asked for again", async () => {
   const line = await Line.to(server);
   const board = await server.board("30s", line.addr);
