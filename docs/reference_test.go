@@ -115,6 +115,8 @@ oidc "corp" {
 var advice = map[string]string{
 	"boardd_backend_answers":                    "0 while `boardd_driver_running` is 1: the store is away; the log has the error",
 	"boardd_backend_full":                       "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
+	"boardd_backend_limit_bytes":                "absent for PostgreSQL and ZooKeeper: watch the disks and the memory of their servers",
+	"boardd_backend_used_bytes":                 "near `boardd_backend_limit_bytes`: posts will be refused; end jobs, shorten the boards' `history` and `idempotency_window`, or give the store room",
 	"boardd_board_ready":                        "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
 	"boardd_board_unacknowledged_loss":          "1: see the loss with `boardd board get`, put right what it says, and then `boardd board acknowledge-loss`",
 	"boardd_boards_open":                        "in a fleet: far from the others' share for minutes; `boardd server list` shows who does not count, and why",
@@ -174,6 +176,7 @@ func metrics(t *testing.T, program string) string {
 	if out, err := exec.CommandContext(t.Context(), program, "--addr", s.address, "--token", "dev", "job", "post", "x").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	testserver.Eventually(t, "the store has been asked how it is", func() bool { return strings.Contains(get("dev"), "\nboardd_backend_used_bytes{") })
 	found := metricHead.FindAllStringSubmatch(get("dev"), -1)
 	if len(found) < 10 {
 		t.Fatalf("the server shows %d metrics of its own", len(found))

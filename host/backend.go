@@ -47,9 +47,10 @@ type backend struct {
 	resting   *restDocs
 
 	running atomic.Pointer[running]
-	problem atomic.Pointer[string] // why it does not run
-	full    atomic.Bool            // the store was full when last asked for its health
-	ailment ailment                // what its last answers said
+	problem atomic.Pointer[string]       // why it does not run
+	full    atomic.Bool                  // the store was full when last asked for its health
+	usage   atomic.Pointer[driver.Usage] // what it said then that it holds; nil: it did not answer, or does not say
+	ailment ailment                      // what its last answers said
 }
 
 // running is a driver that was started.
@@ -58,6 +59,7 @@ type running struct {
 	raw      driver.Driver   // with nothing around it
 	backuper driver.Backuper // nil: the driver makes no backups
 	mover    driver.Mover    // nil: its boards do not move
+	measurer driver.Measurer // nil: the store does not say how much it holds
 	info     driver.Info
 	restarts func() int64 // of its process so far
 }
@@ -87,6 +89,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 			r.raw = r.driver
 			r.backuper, _ = r.driver.(driver.Backuper)
 			r.mover, _ = r.driver.(driver.Mover)
+			r.measurer, _ = r.driver.(driver.Measurer)
 			r.driver = b.known.Through(h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), b.latency.Observe)
 			b.running.Store(r)
 			b.problem.Store(nil)
@@ -146,12 +149,25 @@ func (b *backend) ask(ctx context.Context) error {
 		}
 		return job.Errorf(job.Unavailable, "backend %s: %s", b.config.Name, problem)
 	}
-	err := r.driver.Health(ctx)
-	b.full.Store(job.KindOf(err) == job.QuotaExceeded)
+	usage, err := r.measure(ctx)
+	b.full.Store(isFull(err))
+	if err != nil && !isFull(err) {
+		usage = nil
+	}
+	b.usage.Store(usage)
 	if err != nil {
 		return fmt.Errorf("backend %s: %w", b.config.Name, err)
 	}
 	return nil
+}
+
+// measure asks the store how it is, and how much it holds where it says so.
+func (r *running) measure(ctx context.Context) (*driver.Usage, error) {
+	if r.measurer == nil {
+		return nil, r.driver.Health(ctx)
+	}
+	u, err := r.measurer.Measure(ctx)
+	return &u, err
 }
 
 // folder makes and returns the backend's own folder, or "" if the host has none.
@@ -211,4 +227,14 @@ func (h *Host) BackendProblem(ctx context.Context, name string, started bool) er
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
 	return h.backend(name).health(ctx)
+}
+
+// BackendUsage is how much the store of a backend that was started said last that it holds.
+func (h *Host) BackendUsage(name string, started bool) (u driver.Usage) {
+	if started {
+		if last := h.backend(name).usage.Load(); last != nil {
+			u = *last
+		}
+	}
+	return u
 }

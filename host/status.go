@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/sdk/driver"
 )
 
 // newLatency counts how long batches of changes take.
@@ -22,6 +23,7 @@ type BackendStatus struct {
 	Running  bool
 	Answers  bool             // the store did, when it was asked last
 	Full     bool             // the store answered last that what makes a board larger is refused
+	Usage    driver.Usage     // what the store said last that it holds
 	Restarts int64            // of the driver's process
 	Apply    *board.Histogram // of batches of changes
 }
@@ -32,6 +34,9 @@ func (h *Host) Backends() []BackendStatus {
 	all := make([]BackendStatus, 0, len(backends))
 	for _, b := range backends {
 		status := BackendStatus{Name: b.config.Name, Driver: b.config.Driver, Apply: b.latency, Full: b.full.Load()}
+		if u := b.usage.Load(); u != nil {
+			status.Usage = *u
+		}
 		if r := b.running.Load(); r != nil {
 			_, err := b.ailment.look()
 			status.Running, status.Answers = true, err == nil

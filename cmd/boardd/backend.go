@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ func (p *program) backendCommand() *cobra.Command {
 
 func (p *program) backendListCommand() *cobra.Command {
 	var tenant string
-	c := p.command("list", "List the stores that are open to a tenant", "An operator sees all of them, and what is the matter with them.", "boardd backend list",
+	c := p.command("list", "List the stores that are open to a tenant", "An operator sees all of them, what is the matter with them, and how much they hold, as far as the\nstores say it to the server that is asked.", "boardd backend list",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
 				return err
@@ -28,15 +29,23 @@ func (p *program) backendListCommand() *cobra.Command {
 					return err
 				}
 				return p.show(&boarddv1.ListBackendsResponse{Backends: list}, func(t *table) {
-					t.row("NAME", "DRIVER", "READY", "TENANTS", "PROBLEM")
+					t.row("NAME", "DRIVER", "READY", "USED", "LIMIT", "TENANTS", "PROBLEM")
 					for _, b := range list {
-						t.row(b.GetName(), b.GetDriver(), b.GetReady(), strings.Join(b.GetTenants(), ","), b.GetProblem())
+						t.row(b.GetName(), b.GetDriver(), b.GetReady(), mebibytes(b.GetUsedBytes()), mebibytes(b.GetLimitBytes()), strings.Join(b.GetTenants(), ","), b.GetProblem())
 					}
 				})
 			})
 		})
 	tenantFlag(c, &tenant)
 	return c
+}
+
+// mebibytes is a size of a store for people; nothing where it is not known.
+func mebibytes(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
 func (p *program) backendPlacesCommand() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,8 +120,17 @@ func (f *fullStore) drains() {
 	testserver.Eventually(f.T, "the server says that the store is full", func() bool {
 		return strings.HasPrefix(f.page("/readyz"), "200\nready\n") && strings.Contains(f.page("/readyz"), "full")
 	})
-	if page := f.page("/metrics"); !strings.Contains(page, `boardd_backend_full{backend="main",driver="redis"} 1`) {
-		f.Errorf("the metrics do not say that the store is full:\n%s", page)
+	page := f.page("/metrics")
+	for _, want := range []string{
+		`boardd_backend_full{backend="main",driver="redis"} 1`, `boardd_backend_limit_bytes{backend="main",driver="redis"} 1.048576e+06`,
+		`boardd_backend_used_bytes{backend="main",driver="redis"} `,
+	} {
+		if !strings.Contains(page, want) {
+			f.Errorf("the metrics do not say that the store is full by %s:\n%s", want, page)
+		}
+	}
+	if out, err := f.run("backend", "list"); err != nil || !regexp.MustCompile(`main +redis +true +[0-9.]+ MiB +1\.0 MiB`).MatchString(out) {
+		f.Errorf("backend list: %v\n%s", err, out)
 	}
 	if out, err := f.run("doctor", "--config", f.config); err == nil || !strings.Contains(out, "memory-full") {
 		f.Errorf("doctor: %v\n%s", err, out)

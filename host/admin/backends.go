@@ -19,6 +19,7 @@ type BackendInfo struct {
 	Ready        bool
 	Problem      string
 	Restarts     int64
+	Used, Limit  int64 // bytes, as its store says; 0: not known
 }
 
 // ListBackends returns the backends on which a tenant may make boards; to an
@@ -44,6 +45,8 @@ func (s *Session) ListBackends(ctx context.Context, of string) ([]BackendInfo, e
 		if operator {
 			info.Tenants, info.Restarts = c.Tenants, status.Restarts
 			problem := s.host.BackendProblem(ctx, c.Name, started)
+			usage := s.host.BackendUsage(c.Name, started)
+			info.Used, info.Limit = usage.Used, usage.Limit
 			info.Ready = info.Ready && (problem == nil || job.KindOf(problem) == job.QuotaExceeded)
 			if problem != nil {
 				info.Problem = problem.Error()

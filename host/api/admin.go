@@ -152,9 +152,18 @@ func (a *adminService) ListBackends(ctx context.Context, r *connect.Request[boar
 	for _, b := range list {
 		response.Backends = append(response.Backends, &boarddv1.Backend{
 			Name: b.Name, Driver: b.Driver, Tenants: b.Tenants, Ready: b.Ready, Problem: clean(b.Problem), Restarts: b.Restarts,
+			UsedBytes: knownBytes(b.Used), LimitBytes: knownBytes(b.Limit),
 		})
 	}
 	return answer(response)
+}
+
+// knownBytes is a size that is absent where it is not known.
+func knownBytes(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // ListPlaces gives which board lies where in a backend's store.

@@ -140,6 +140,8 @@ var (
 	descAnswers     = newDesc("boardd_backend_answers", "1 if the store answered when it was asked last, as it is every second.", "backend", "driver")
 	descRunning     = newDesc("boardd_driver_running", "1 if the driver was started.", "backend", "driver")
 	descFull        = newDesc("boardd_backend_full", "1 if the store has no room left, so that posts are refused.", "backend", "driver")
+	descUsed        = newDesc("boardd_backend_used_bytes", "How much the store holds, with all that lies there beside boards, as it says itself; of several servers of one store, the fullest. Absent: it does not say.", "backend", "driver")
+	descLimit       = newDesc("boardd_backend_limit_bytes", "At how much the store is full, as it says itself. Absent: it has no limit, or does not say.", "backend", "driver")
 	descFree        = newDesc("boardd_disk_free_bytes", "Room on the disk of the data folder, and of each embedded store's.", "path")
 	descSize        = newDesc("boardd_disk_bytes", "How large these disks are.", "path")
 	descCatalog     = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
@@ -153,7 +155,7 @@ func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descIsReady, descBoards, descReady, descLoss, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting,
 		descDeliveries, descUndelivered, descUntold,
-		descApply, descRestarts, descRunning, descAnswers, descFull, descFree, descSize, descKeys, descCatalog, descLost, descAge,
+		descApply, descRestarts, descRunning, descAnswers, descFull, descUsed, descLimit, descFree, descSize, descKeys, descCatalog, descLost, descAge,
 	} {
 		to <- d
 	}
@@ -170,6 +172,11 @@ func (b *boards) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, truth(s.Running), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descAnswers, prometheus.GaugeValue, truth(s.Answers), s.Name, s.Driver)
 		to <- prometheus.MustNewConstMetric(descFull, prometheus.GaugeValue, truth(s.Full), s.Name, s.Driver)
+		for desc, bytes := range map[*prometheus.Desc]int64{descUsed: s.Usage.Used, descLimit: s.Usage.Limit} {
+			if bytes > 0 {
+				to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(bytes), s.Name, s.Driver)
+			}
+		}
 	}
 	for _, d := range b.host.Disks() {
 		to <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(d.Free), d.Path)

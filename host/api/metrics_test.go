@@ -26,9 +26,14 @@ func TestMetrics(t *testing.T) {
 	s.must(t, workerSecret, "ConsumeJobs", `{"board":"default","claims":[`+held.ref()+`]}`, nil)
 	s.call(t, rootSecret, "CountJobs", `{"board":"nowhere"}`)
 	s.call(t, "", "CountJobs", `{"board":"default"}`)
-	waitFor(t, func() bool { // nobody has used this board yet
-		return strings.Contains(s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body, `boardd_board_ready{board="secrets",tenant="acme"} 1`)
-	})
+	for _, late := range []string{
+		`boardd_board_ready{board="secrets",tenant="acme"} 1`,         // nobody has used this board yet
+		`boardd_backend_used_bytes{backend="store",driver="memory"} `, // asked once a second
+	} {
+		waitFor(t, func() bool {
+			return strings.Contains(s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body, late)
+		})
+	}
 	for name, text := range map[string]string{
 		"with a token":      s.do(t, http.MethodGet, "/metrics", metricsSecret, "").body,
 		"on metrics_listen": (&server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}).do(t, http.MethodGet, "/metrics", "", "").body,
@@ -60,6 +65,9 @@ func TestMetrics(t *testing.T) {
 	side := &server{url: "http://" + s.api.MetricsAddr().String(), client: s.client}
 	if r := side.do(t, http.MethodPost, rpc+"WhoAmI", rootSecret, `{}`); r.status != http.StatusNotFound {
 		t.Errorf("a call on metrics_listen: %d %s", r.status, r.body)
+	}
+	if text := side.do(t, http.MethodGet, "/metrics", "", "").body; strings.Contains(text, "boardd_backend_limit_bytes{") {
+		t.Error("a store without a limit has one")
 	}
 	if text := side.do(t, http.MethodGet, "/metrics", "", "").body; strings.Contains(text, "boardd_catalog_age_seconds") {
 		t.Error("a server without a catalog says how old it is")

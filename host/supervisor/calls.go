@@ -158,6 +158,18 @@ func (s *Supervisor) Health(ctx context.Context) error {
 	return in.driver.Health(ctx)
 }
 
+// Measure is Health, and says what the store behind the present process holds.
+func (s *Supervisor) Measure(ctx context.Context) (driver.Usage, error) {
+	in := s.current.Load()
+	if in == nil || in.lost() {
+		return driver.Usage{}, s.Health(ctx)
+	}
+	if measurer, ok := in.driver.(driver.Measurer); ok {
+		return measurer.Measure(ctx)
+	}
+	return driver.Usage{}, in.driver.Health(ctx)
+}
+
 // Scan ends with Unavailable when its process goes away.
 func (s *Supervisor) Scan(ctx context.Context, board string, req driver.ScanRequest) iter.Seq2[driver.Page, error] {
 	return stream(ctx, s, board, func(d driver.Driver) iter.Seq2[driver.Page, error] { return d.Scan(ctx, board, req) })

@@ -1,7 +1,10 @@
 package embedded
 
 import (
+	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +60,26 @@ func (s *Store) full() bool {
 	free, all, ok := diskspace.In(s.folder.path)
 	return ok && free < min(DiskReserve, all/8)
 }
+
+// Measure is Health, and gives the size of the store's files. Its limit is what they can grow
+// to as long as nobody else takes of what the disk has left.
+func (s *Store) Measure(ctx context.Context) (u driver.Usage, err error) {
+	err = s.Health(ctx)
+	if err != nil && !errors.Is(err, errNoRoom) {
+		return u, err
+	}
+	for _, name := range []string{dataFile, wal.Files[0], wal.Files[1]} {
+		if info, err := os.Stat(filepath.Join(s.folder.path, name)); err == nil { // the second journal is made when it is needed
+			u.Used += info.Size()
+		}
+	}
+	if free, all, ok := diskspace.In(s.folder.path); ok {
+		u.Limit = u.Used + max(0, int64(free)-int64(min(DiskReserve, all/8)))
+	}
+	return u, err
+}
+
+var _ driver.Measurer = (*Store)(nil)
 
 // crowded is Store.full, once a transaction.
 func (t *txn) crowded() bool {

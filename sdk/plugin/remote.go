@@ -175,13 +175,6 @@ func (r *remote) Count(ctx context.Context, board string) (driver.Counts, error)
 	return counts, nil
 }
 
-func (r *remote) Health(ctx context.Context) error {
-	_, err := unary(ctx, call{op: "health"}, healthTimeout, func(ctx context.Context, options ...grpc.CallOption) (*pb.HealthResponse, error) {
-		return r.calls.Health(ctx, &pb.HealthRequest{}, options...)
-	})
-	return err
-}
-
 func (r *remote) Documents() driver.Documents { return remoteDocuments{r} }
 
 // maxJoinedPage bounds what one page or one step of a watch may grow to, in bytes

@@ -85,7 +85,7 @@ func (s *server) Count(ctx context.Context, req *pb.CountRequest) (*pb.Counts, e
 	return wire.CountsTo(counts), nil
 }
 
-func (s *server) Health(ctx context.Context, _ *pb.HealthRequest) (*pb.HealthResponse, error) {
+func (s *server) Health(ctx context.Context, req *pb.HealthRequest) (*pb.HealthResponse, error) {
 	d, done, err := s.begin()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *server) Health(ctx context.Context, _ *pb.HealthRequest) (*pb.HealthRes
 		ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/5))
 		defer cancel()
 	}
-	return &pb.HealthResponse{}, d.Health(ctx)
+	return health(ctx, d, req.Usage)
 }
 
 func (s *server) Scan(req *pb.ScanRequest, stream pb.Driver_ScanServer) error {

@@ -41,6 +41,8 @@ type store struct {
 	boards map[string]*board // those that are open here
 	opened int64             // how often that changed
 
+	size *poll.Figure // of the database
+
 	end  context.CancelFunc
 	ends sync.WaitGroup
 }
@@ -59,6 +61,7 @@ func connect(ctx context.Context, c driver.Config) (*store, settings, error) {
 		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
 		log: c.Logger, boards: map[string]*board{}, news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}},
 	}
+	s.size = poll.NewFigure(sizeEvery, s.databaseSize)
 	if s.pool, err = s.pooler.connect(ctx, settings.pool); err != nil {
 		return nil, settings, failed(ctx, err)
 	}
@@ -145,9 +148,30 @@ func (s *store) Health(ctx context.Context) error {
 	return nil
 }
 
+// Measure is Health, and gives the size of the whole database. Its limit is the disk, of which
+// the server says nothing.
+func (s *store) Measure(ctx context.Context) (driver.Usage, error) {
+	err := s.Health(ctx)
+	if err != nil && job.KindOf(err) != job.QuotaExceeded {
+		return driver.Usage{}, err
+	}
+	return driver.Usage{Used: s.size.Value()}, err
+}
+
+var _ driver.Measurer = (*store)(nil)
+
+// sizeEvery is how often the server is asked how large the database is: it looks at each file.
+const sizeEvery = 15 * time.Second
+
+func (s *store) databaseSize(ctx context.Context) (size int64, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&size)
+	return size, err
+}
+
 // Close ends what the store has begun.
 func (s *store) Close() error {
 	s.end()
+	s.size.Close()
 	s.documents.Close()
 	s.mu.Lock()
 	for _, b := range s.boards {

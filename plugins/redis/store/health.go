@@ -17,20 +17,31 @@ const NearlyFull = 90
 
 // Health asks Redis for a sign of life, and how full its memory is.
 func (s *Store) Health(ctx context.Context) error {
+	_, err := s.Measure(ctx)
+	return err
+}
+
+// Measure is Health, and gives the memory of the master that is fullest.
+func (s *Store) Measure(ctx context.Context) (fullest driver.Usage, err error) {
 	if err := ended(ctx); err != nil {
-		return err
+		return driver.Usage{}, err
 	}
 	all, err := s.usage(ctx)
 	if err != nil {
-		return readFailed(ctx, err)
+		return driver.Usage{}, readFailed(ctx, err)
 	}
 	for _, m := range all {
+		if u := (driver.Usage{Used: m.used, Limit: m.limit}); u.Fuller(fullest) {
+			fullest = u
+		}
 		if m.full() {
-			return &job.Error{Kind: job.QuotaExceeded, Message: noMemory}
+			err = &job.Error{Kind: job.QuotaExceeded, Message: noMemory}
 		}
 	}
-	return nil
+	return fullest, err
 }
+
+var _ driver.Measurer = (*Store)(nil)
 
 // A usage is what a server says of its own memory.
 type usage struct {

@@ -3,10 +3,14 @@ package store
 import (
 	"context"
 	"log/slog"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/poll"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -18,6 +22,7 @@ type Store struct {
 	log       *slog.Logger
 	clock     clock
 	documents *documents
+	size      *poll.Figure // of a server's data
 	closing   context.CancelFunc
 	life      context.Context //nolint:containedctx // it ends what Open started, at Close
 
@@ -35,6 +40,7 @@ func newStore(client *session.Client, s settings, o Options, log *slog.Logger) *
 	st := &Store{client: client, settings: s, options: o, log: log, boards: map[string]*board{}}
 	st.life, st.closing = context.WithCancel(context.Background())
 	st.documents = &documents{store: st}
+	st.size = poll.NewFigure(sizeEvery, st.dataSize)
 	return st
 }
 
@@ -121,6 +127,30 @@ func (s *Store) Health(ctx context.Context) error {
 	return err
 }
 
+// Measure is Health, and gives what a server says of its data, if it answers the word mntr.
+func (s *Store) Measure(ctx context.Context) (driver.Usage, error) {
+	if err := s.Health(ctx); err != nil {
+		return driver.Usage{}, err
+	}
+	return driver.Usage{Used: s.size.Value()}, nil
+}
+
+var _ driver.Measurer = (*Store)(nil)
+
+// sizeEvery is how often a server is asked how large its data are, which costs a connection.
+const sizeEvery = 15 * time.Second
+
+// dataSize asks a server how large its data are, paths included: each has all of them.
+func (s *Store) dataSize(ctx context.Context) (int64, error) {
+	answer, err := s.client.Word(ctx, "mntr")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(answer, "zk_approximate_data_size\t")
+	number, _, _ := strings.Cut(rest, "\n")
+	return strconv.ParseInt(number, 10, 64) // of a server that may not say there is none
+}
+
 // Close ends the streams, waits for what is under way and ends the session.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -131,6 +161,7 @@ func (s *Store) Close() error {
 		b.finish()
 	}
 	s.closing()
+	s.size.Close()
 	for _, b := range boards {
 		b.end()
 	}

@@ -4990,8 +4990,10 @@ type Backend struct {
 	Driver        string                 `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`
 	Tenants       []string               `protobuf:"bytes,3,rep,name=tenants,proto3" json:"tenants,omitempty"` // those it is open to; for operators
 	Ready         bool                   `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
-	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`    // for operators
-	Restarts      int64                  `protobuf:"varint,6,opt,name=restarts,proto3" json:"restarts,omitempty"` // of the driver's process; for operators
+	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`                                // for operators
+	Restarts      int64                  `protobuf:"varint,6,opt,name=restarts,proto3" json:"restarts,omitempty"`                             // of the driver's process; for operators
+	UsedBytes     *int64                 `protobuf:"varint,7,opt,name=used_bytes,json=usedBytes,proto3,oneof" json:"used_bytes,omitempty"`    // what the store holds, with all that lies there beside boards, as it told the server that was asked; absent: it does not say; for operators
+	LimitBytes    *int64                 `protobuf:"varint,8,opt,name=limit_bytes,json=limitBytes,proto3,oneof" json:"limit_bytes,omitempty"` // at which it is full; absent: there is none, or it does not say; for operators
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5064,6 +5066,20 @@ func (x *Backend) GetProblem() string {
 func (x *Backend) GetRestarts() int64 {
 	if x != nil {
 		return x.Restarts
+	}
+	return 0
+}
+
+func (x *Backend) GetUsedBytes() int64 {
+	if x != nil && x.UsedBytes != nil {
+		return *x.UsedBytes
+	}
+	return 0
+}
+
+func (x *Backend) GetLimitBytes() int64 {
+	if x != nil && x.LimitBytes != nil {
+		return *x.LimitBytes
 	}
 	return 0
 }
@@ -7291,14 +7307,20 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\"L\n" +
 	"\x16RollbackPolicyResponse\x122\n" +
-	"\bpolicies\x18\x01 \x03(\v2\x16.boardd.v1.BoardPolicyR\bpolicies\"\x9b\x01\n" +
+	"\bpolicies\x18\x01 \x03(\v2\x16.boardd.v1.BoardPolicyR\bpolicies\"\x84\x02\n" +
 	"\aBackend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x18\n" +
 	"\atenants\x18\x03 \x03(\tR\atenants\x12\x14\n" +
 	"\x05ready\x18\x04 \x01(\bR\x05ready\x12\x18\n" +
 	"\aproblem\x18\x05 \x01(\tR\aproblem\x12\x1a\n" +
-	"\brestarts\x18\x06 \x01(\x03R\brestarts\"-\n" +
+	"\brestarts\x18\x06 \x01(\x03R\brestarts\x12\"\n" +
+	"\n" +
+	"used_bytes\x18\a \x01(\x03H\x00R\tusedBytes\x88\x01\x01\x12$\n" +
+	"\vlimit_bytes\x18\b \x01(\x03H\x01R\n" +
+	"limitBytes\x88\x01\x01B\r\n" +
+	"\v_used_bytesB\x0e\n" +
+	"\f_limit_bytes\"-\n" +
 	"\x13ListBackendsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
 	"\x14ListBackendsResponse\x12.\n" +
@@ -7805,6 +7827,7 @@ func file_boardd_v1_admin_proto_init() {
 	file_boardd_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
 	file_boardd_v1_admin_proto_msgTypes[37].OneofWrappers = []any{}
 	file_boardd_v1_admin_proto_msgTypes[40].OneofWrappers = []any{}
+	file_boardd_v1_admin_proto_msgTypes[75].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"crypto/rand"
+	"fmt"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -15,6 +17,7 @@ var boardChecks = []check{
 	{name: "board/observe", run: boardObserve},
 	{name: "board/beside", run: boardBeside},
 	{name: "board/health", run: boardHealth},
+	{name: "board/usage", run: boardUsage},
 }
 
 func boardStatus(e *env) {
@@ -173,4 +176,58 @@ func boardHealth(e *env) {
 	if e.driver.Documents() == nil {
 		e.Errorf("Documents is nil")
 	}
+}
+
+// usageJobs is how many jobs are on the board when the store is asked how much it holds,
+// usageDetails how large the details of each are, and usageKnown how long it may take until
+// the first answer is there.
+const (
+	usageJobs    = 16
+	usageDetails = 64 << 10
+	usageKnown   = time.Second
+)
+
+// boardUsage has a store whose size is known hold at least what was posted, as small as that
+// can be made: one that counts KiB or pages, or its own memory in place of the store's, is
+// found.
+func boardUsage(e *env) {
+	m, ok := e.driver.(driver.Measurer)
+	if !ok {
+		return
+	}
+	least := int64(0)
+	for range usageJobs {
+		p := posting("sized")
+		p.Details = random(min(usageDetails, e.caps().MaxDetails))
+		p.Digest = digest(p)
+		e.must(postOp(p))
+		least += int64(len(p.Details)) / 2 // in hexadecimal
+	}
+	measure := func() int64 {
+		u, err := m.Measure(e.Context())
+		if err != nil {
+			e.Fatalf("Measure: %v", err)
+		}
+		if u.Used < 0 || u.Limit < 0 {
+			e.Fatalf("the store holds %d bytes of %d: want 0 for what is not known", u.Used, u.Limit)
+		}
+		return u.Used
+	}
+	used := measure()
+	for deadline := time.Now().Add(usageKnown); used == 0 && time.Now().Before(deadline); used = measure() {
+		e.wait(usageKnown / 20)
+	}
+	if used == 0 {
+		return
+	}
+	e.eventually(fmt.Sprintf("the store, of %d bytes at first, holds %d or more, which is what was posted", used, least), func() bool {
+		return measure() >= least // a figure may be some seconds old
+	})
+}
+
+// random makes a JSON object of n bytes, half of which cannot be made smaller.
+func random(n int) []byte {
+	data := make([]byte, (n-8)/2)
+	_, _ = rand.Read(data) // never fails
+	return fmt.Appendf(nil, `{"d":"%x"}`, data)
 }

@@ -68,6 +68,19 @@ func newBoard() *board {
 	}
 }
 
+// size is what its jobs were given to keep, in bytes.
+func (b *board) size() (n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.jobs {
+		n += int64(len(e.details) + len(e.record.Status) + len(e.record.Posting.Extra))
+		for _, data := range e.attached {
+			n += int64(len(data))
+		}
+	}
+	return n
+}
+
 // open sets the board's settings. id is the store's.
 func (b *board) open(spec driver.BoardSpec, events int, id [8]byte) (driver.BoardStatus, error) {
 	b.mu.Lock()

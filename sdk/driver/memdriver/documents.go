@@ -44,6 +44,16 @@ func (d *documents) Get(ctx context.Context, space driver.Space, name string) (d
 	return doc, nil
 }
 
+// size is that of all documents, in bytes.
+func (d *documents) size() (n int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, doc := range d.docs {
+		n += int64(len(doc.Data))
+	}
+	return n
+}
+
 // get returns a document that has not expired. The caller holds d.mu.
 func (d *documents) get(at place, now time.Time) (driver.Document, bool) {
 	doc, ok := d.docs[at]

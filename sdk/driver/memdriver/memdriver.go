@@ -10,6 +10,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -144,6 +146,23 @@ func (s *store) Count(ctx context.Context, name string) (driver.Counts, error) {
 func (s *store) Documents() driver.Documents { return &s.documents }
 
 func (s *store) Health(ctx context.Context) error { return ended(ctx) }
+
+// Measure adds up what jobs and documents were given to keep.
+func (s *store) Measure(ctx context.Context) (u driver.Usage, err error) {
+	if err := ended(ctx); err != nil {
+		return u, err
+	}
+	s.mu.Lock()
+	boards := slices.Collect(maps.Values(s.boards))
+	s.mu.Unlock()
+	for _, b := range boards {
+		u.Used += b.size()
+	}
+	u.Used += s.documents.size()
+	return u, nil
+}
+
+var _ driver.Measurer = (*store)(nil)
 
 // Close ends the streams that are still open.
 func (s *store) Close() error {

@@ -5460,7 +5460,11 @@ func (x *DocumentChange) GetSynced() bool {
 }
 
 type HealthRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// usage: the host reads what the answer says of the store. A store that answers and is
+	// full is said by full then, since an error leaves no room for the rest. A driver that
+	// knows nothing of this answers RESOURCE_EXHAUSTED, as to a host that does not ask.
+	Usage         bool `protobuf:"varint,1,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5495,8 +5499,21 @@ func (*HealthRequest) Descriptor() ([]byte, []int) {
 	return file_driver_proto_rawDescGZIP(), []int{62}
 }
 
+func (x *HealthRequest) GetUsage() bool {
+	if x != nil {
+		return x.Usage
+	}
+	return false
+}
+
+// HealthResponse says how much the store holds, with all that lies there beside boards;
+// absent: not known. Of a store of several servers it is how full the fullest is. A figure
+// that is dear to ask for may be some seconds old.
 type HealthResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	UsedBytes     *int64                 `protobuf:"varint,1,opt,name=used_bytes,json=usedBytes,proto3,oneof" json:"used_bytes,omitempty"`    // at least those of what boards keep there
+	LimitBytes    *int64                 `protobuf:"varint,2,opt,name=limit_bytes,json=limitBytes,proto3,oneof" json:"limit_bytes,omitempty"` // at which the store is full; absent also: there is none
+	Full          *string                `protobuf:"bytes,3,opt,name=full,proto3,oneof" json:"full,omitempty"`                                // the store answers and is full: why, as RESOURCE_EXHAUSTED says it; only where usage was asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5529,6 +5546,27 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
 	return file_driver_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *HealthResponse) GetUsedBytes() int64 {
+	if x != nil && x.UsedBytes != nil {
+		return *x.UsedBytes
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetLimitBytes() int64 {
+	if x != nil && x.LimitBytes != nil {
+		return *x.LimitBytes
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetFull() string {
+	if x != nil && x.Full != nil {
+		return *x.Full
+	}
+	return ""
 }
 
 type DrainRequest struct {
@@ -6001,9 +6039,18 @@ const file_driver_proto_rawDesc = "" +
 	"\x0eDocumentChange\x126\n" +
 	"\bdocument\x18\x01 \x01(\v2\x1a.boardd.driver.v1.DocumentR\bdocument\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"\x0f\n" +
-	"\rHealthRequest\"\x10\n" +
-	"\x0eHealthResponse\"\x0e\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\"%\n" +
+	"\rHealthRequest\x12\x14\n" +
+	"\x05usage\x18\x01 \x01(\bR\x05usage\"\x9b\x01\n" +
+	"\x0eHealthResponse\x12\"\n" +
+	"\n" +
+	"used_bytes\x18\x01 \x01(\x03H\x00R\tusedBytes\x88\x01\x01\x12$\n" +
+	"\vlimit_bytes\x18\x02 \x01(\x03H\x01R\n" +
+	"limitBytes\x88\x01\x01\x12\x17\n" +
+	"\x04full\x18\x03 \x01(\tH\x02R\x04full\x88\x01\x01B\r\n" +
+	"\v_used_bytesB\x0e\n" +
+	"\f_limit_bytesB\a\n" +
+	"\x05_full\"\x0e\n" +
 	"\fDrainRequest\"\x0f\n" +
 	"\rDrainResponse*\x90\x01\n" +
 	"\bMoveStep\x12\x19\n" +
@@ -6344,6 +6391,7 @@ func file_driver_proto_init() {
 	file_driver_proto_msgTypes[28].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[33].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[34].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[63].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

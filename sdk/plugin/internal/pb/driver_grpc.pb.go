@@ -137,7 +137,7 @@ type DriverClient interface {
 	// Health says whether the store answers. It changes nothing, and is called about
 	// once a second with a deadline of one second, within which it must answer even
 	// if the store does not (UNAVAILABLE): a driver that gives no answer three times
-	// running is taken for hung and killed.
+	// running is taken for hung and killed. It may say how much the store holds.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// Drain ends the driver's work: it refuses new calls (UNAVAILABLE), lets what
 	// is under way finish, releases the store, and answers then. Streams of Scan,
@@ -494,7 +494,7 @@ type DriverServer interface {
 	// Health says whether the store answers. It changes nothing, and is called about
 	// once a second with a deadline of one second, within which it must answer even
 	// if the store does not (UNAVAILABLE): a driver that gives no answer three times
-	// running is taken for hung and killed.
+	// running is taken for hung and killed. It may say how much the store holds.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// Drain ends the driver's work: it refuses new calls (UNAVAILABLE), lets what
 	// is under way finish, releases the store, and answers then. Streams of Scan,
