@@ -93,11 +93,11 @@ func (s *Hosted) hook(all hooks) {
 	}
 }
 
-// carry runs a board, and what there is to do for webhooks as long as it runs: deliveries
-// that are under way at its end are given back before.
-func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board) error {
+// carry runs a board, which a move may have brought to its store, and what there is to do for
+// webhooks as long as it runs: deliveries that are under way at its end are given back before.
+func (s *Hosted) carry(ctx context.Context, h *Host, b *board.Board, came string) error {
 	c := webhook.New(webhook.Options{
-		Board: b, Owner: "webhooks@" + h.id, Logger: s.logger(), Tally: s.told,
+		Board: b, Came: came, Owner: "webhooks@" + h.id, Logger: s.logger(), Tally: s.told,
 		Deliveries: func(ctx context.Context, name string) (*board.Board, error) {
 			return h.Deliveries(ctx, s.config.Tenant, name)
 		},

@@ -210,8 +210,10 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too
 	spec.Recorder = recorder
+	came := ""
 	if v, ok := h.Directory().View.Boards.Get(directory.At(s.config)); ok && v.Move.BroughtTo(s.config.Backend) {
-		s.backend.known.Came(s.key(), v.Move.ID)
+		came = v.Move.ID
+		s.backend.known.Came(s.key(), came)
 	}
 	b := board.New(s.quota.Through(r.driver), spec)
 	record(b)
@@ -233,7 +235,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 		}
 	})
 	defer opening.Wait()
-	return s.carry(ctx, h, b)
+	return s.carry(ctx, h, b, came)
 }
 
 // recorder returns what records the board, if its settings say so, what takes the

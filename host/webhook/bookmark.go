@@ -15,6 +15,7 @@ type bookmark struct {
 	Cursor string    `json:"cursor"`
 	At     time.Time `json:"at"`                // everything that happened until then has been told
 	Waits  bool      `json:"waiting,omitempty"` // it was told that the oldest job waits, and it does
+	Came   string    `json:"came,omitempty"`    // the move that brought the board to the store of the cursor; empty: none did
 }
 
 // bookmarkName is under which name the hook's bookmark is kept.

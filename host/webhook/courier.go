@@ -13,6 +13,7 @@ import (
 // Options say for which board a courier works.
 type Options struct {
 	Board      *board.Board
+	Came       string                                                       // the move that brought it to its store; empty: none did
 	Owner      string                                                       // of its claims, of this server alone
 	Deliveries func(ctx context.Context, name string) (*board.Board, error) // finds a board of the tenant
 	Logger     *slog.Logger
@@ -122,7 +123,7 @@ func (c *Courier) begin(ctx context.Context, t task, h *Hook) *work {
 			return
 		}
 		find := func(ctx context.Context) (*board.Board, error) { return c.o.Deliveries(ctx, h.Deliveries) }
-		teller := teller{hook: h, board: c.o.Board, deliveries: find, log: log, tally: c.o.Tally}
+		teller := teller{hook: h, board: c.o.Board, came: c.o.Came, deliveries: find, log: log, tally: c.o.Tally}
 		teller.stands = func(s *standing) { c.stand(h.Key(), s) }
 		defer teller.stands(nil)
 		defer c.o.Tally.fails(h.Key(), false)

@@ -143,6 +143,7 @@ func (r *receiver) hook() webhook.Hook {
 type store struct {
 	*testing.T
 	driver driver.Driver
+	came   string // the move that brought the boards there
 }
 
 func newStore(t *testing.T) *store {
@@ -152,7 +153,7 @@ func newStore(t *testing.T) *store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	return &store{t, d}
+	return &store{T: t, driver: d}
 }
 
 // host is one server's part: the two boards, and what carries.
@@ -186,7 +187,7 @@ func (s *store) host(name string, hook webhook.Hook) *host {
 	carrying, stop := context.WithCancel(ctx)
 	var carried sync.WaitGroup
 	for i, b := range []*board.Board{h.jobs, h.hooks} {
-		c := webhook.New(webhook.Options{Board: b, Owner: "webhooks@" + name, Logger: log, Tally: h.tally, Deliveries: func(_ context.Context, of string) (*board.Board, error) {
+		c := webhook.New(webhook.Options{Board: b, Came: s.came, Owner: "webhooks@" + name, Logger: log, Tally: h.tally, Deliveries: func(_ context.Context, of string) (*board.Board, error) {
 			if of != "hooks" {
 				return nil, errors.New("asked for the board " + of)
 			}
@@ -528,7 +529,7 @@ func TestMissed(t *testing.T) {
 	before := h.life("before")
 	r.until("it is told", func() bool { return len(r.about(before)) == 2 })
 	h.stop()
-	forgetful := &store{t, forgetful{s.driver}}
+	forgetful := &store{T: t, driver: forgetful{s.driver}}
 	alone := s.host("two", webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second})
 	ended, trashed, exhausted := alone.post("ended"), alone.post("trashed"), alone.post("exhausted")
 	alone.consume(ended)
@@ -541,6 +542,56 @@ func TestMissed(t *testing.T) {
 	}
 	if got := r.about(before); len(got) != 2 {
 		t.Errorf("told again: %v", got)
+	}
+}
+
+// TestMissedBeforeAMove: what ended in the old store has a place in the new one that says nothing:
+// it is told of by when that was, and once.
+func TestMissedBeforeAMove(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	s := newStore(t)
+	h := s.host("one", r.hook())
+	h.ready(r)
+	before := h.life("before")
+	r.until("it is told", func() bool { return len(r.about(before)) == 2 })
+	h.stop()
+	alone := s.host("two", webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second})
+	_, later, err := alone.jobs.Events(t.Context(), "", 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := alone.post("ended")
+	alone.consume(ended)
+	r.until("the board says that the job has ended", func() bool {
+		events, next, err := alone.jobs.Events(t.Context(), later, 10, time.Second)
+		later = next
+		return err == nil && slices.ContainsFunc(events, func(e job.Event) bool { return e.Type == job.ConsumedEvent && e.Job.ID == ended })
+	})
+	data, version, err := alone.hooks.Bookmark(t.Context(), "webhook/jobs/tell")
+	var mark map[string]any
+	if err != nil || json.Unmarshal(data, &mark) != nil {
+		t.Fatalf("%s, %v", data, err)
+	}
+	mark["cursor"] = later // as if the old store had come so far before the job ended
+	if data, err = json.Marshal(mark); err == nil {
+		_, err = alone.hooks.PutBookmark(t.Context(), "webhook/jobs/tell", data, version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone.post("more")
+	alone.stop()
+	moved := &store{T: t, driver: s.driver, came: "a move"}
+	for _, name := range []string{"three", "four"} { // the second one goes on from the first one's bookmark
+		h := moved.host(name, r.hook())
+		r.until("it is told", func() bool { return slices.Equal(r.about(ended), []string{"job.ended"}) })
+		after := h.life("after")
+		r.until("it is told", func() bool { return len(r.about(after)) == 2 })
+		if got := r.about(before); len(got) != 2 {
+			t.Errorf("told again: %v", got)
+		}
+		h.stop()
 	}
 }
 

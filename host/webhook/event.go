@@ -122,12 +122,17 @@ func posting(hook *Hook, id job.ID, k Kind, about string, after string, body []b
 	return job.Posting{ID: id, Name: hook.Key(), Details: details, Labels: job.LabelsOf(labels)}, nil
 }
 
-// placeOf tells an event apart from others of its kind about the same job. A change that
-// another program made has no place that all servers agree on; it ends a job once.
+// placeOf tells an event apart from others of its kind about the same job: by when it was, which a
+// job takes along to another store, and not by its place in the changes of one. A change that
+// another program made has no time that all servers agree on; it ends a job once.
 func placeOf(k Kind, e *job.Event) string {
 	switch {
 	case e.Type != job.ForeignChange:
-		return e.Cursor
+		at := e.Job.EndedAt
+		if at.IsZero() {
+			at = e.At
+		}
+		return strconv.FormatInt(at.UnixMicro(), 10)
 	case k == Ended:
 		return ""
 	}

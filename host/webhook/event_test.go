@@ -41,26 +41,31 @@ func TestKinds(t *testing.T) {
 func TestDeliveryIDs(t *testing.T) {
 	t.Parallel()
 	one, other := &Hook{Board: "a", Name: "b"}, &Hook{Board: "a", Name: "c"}
-	at := func(typ job.EventType, cursor string, attempt int32) *job.Event {
-		return &job.Event{Type: typ, Cursor: cursor, Job: &job.Job{ID: job.ID{7}, Attempt: attempt}}
+	at := func(typ job.EventType, when int64, attempt int32) *job.Event {
+		return &job.Event{Type: typ, At: time.UnixMicro(when), Job: &job.Job{ID: job.ID{7}, Attempt: attempt}}
 	}
+	moved := at(job.TrashedEvent, 9, 1) // brought into another store later
+	moved.Job.EndedAt, moved.Cursor = time.UnixMicro(5), "1.12"
 	id := func(h *Hook, k Kind, e *job.Event) job.ID { return deliveryID(h, e.Job.ID.String(), k, placeOf(k, e)) }
-	first := id(one, Trashed, at(job.TrashedEvent, "1.5", 1))
-	if first != id(one, Trashed, at(job.TrashedEvent, "1.5", 1)) || first[6]>>4 != 8 || first[8]>>6 != 2 {
+	first := id(one, Trashed, at(job.TrashedEvent, 5, 1))
+	if first != id(one, Trashed, at(job.TrashedEvent, 5, 1)) || first[6]>>4 != 8 || first[8]>>6 != 2 {
 		t.Errorf("%s", first)
 	}
 	for name, another := range map[string]job.ID{
-		"hook": id(other, Trashed, at(job.TrashedEvent, "1.5", 1)), "kind": id(one, Ended, at(job.ConsumedEvent, "1.5", 1)),
-		"place": id(one, Trashed, at(job.TrashedEvent, "1.6", 1)), "generation": id(one, Trashed, at(job.TrashedEvent, "2.5", 1)),
+		"hook": id(other, Trashed, at(job.TrashedEvent, 5, 1)), "kind": id(one, Ended, at(job.ConsumedEvent, 5, 1)),
+		"time": id(one, Trashed, at(job.TrashedEvent, 6, 1)),
 	} {
 		if another == first {
 			t.Errorf("another %s has the same ID", name)
 		}
 	}
-	if id(one, Ended, at(job.ForeignChange, "1.5", 1)) != id(one, Ended, at(job.ForeignChange, "1.9", 1)) {
+	if id(one, Trashed, moved) != first {
+		t.Error("it has another ID in another store")
+	}
+	if id(one, Ended, at(job.ForeignChange, 5, 1)) != id(one, Ended, at(job.ForeignChange, 9, 1)) {
 		t.Error("what another program did has a place of its own on each server")
 	}
-	if id(one, Trashed, at(job.ForeignChange, "1.5", 1)) == id(one, Trashed, at(job.ForeignChange, "1.5", 2)) {
+	if id(one, Trashed, at(job.ForeignChange, 5, 1)) == id(one, Trashed, at(job.ForeignChange, 5, 2)) {
 		t.Error("two attempts of another program are one event")
 	}
 }

@@ -18,6 +18,7 @@ const (
 	looksBack   = 5 * time.Minute  // how far the clocks of a store and a server may differ
 	followWait  = 30 * time.Second // for news, at a time
 	mostPending = 10_000           // deliveries that later ones may have to wait for, before those that ended are forgotten
+	noPlace     = "0.0"            // in no store: its first generation is 1
 )
 
 // teller posts a delivery for each event of a board that a hook wants to know of. Each server
@@ -26,6 +27,7 @@ const (
 type teller struct {
 	hook       *Hook
 	board      *board.Board                                // that is told of
+	came       string                                      // the move that brought it to its store; empty: none did
 	deliveries func(context.Context) (*board.Board, error) // where they are jobs
 	log        *slog.Logger
 	tally      *Tally
@@ -91,7 +93,7 @@ func (t *teller) begin(ctx context.Context) error {
 	if t.mark, t.kept = mark, time.Now(); t.version > 0 {
 		return t.lookBack(ctx)
 	}
-	t.mark = bookmark{Cursor: t.from, At: time.Now().UTC()}
+	t.mark = bookmark{Cursor: t.from, At: time.Now().UTC(), Came: t.came}
 	if err := t.keep(ctx); err != nil {
 		return err
 	}
@@ -100,14 +102,14 @@ func (t *teller) begin(ctx context.Context) error {
 }
 
 // lookBack finds what happened since the bookmark, if it is not of this board as it is now:
-// another one of its name, or one whose store lost changes.
+// another one of its name, or in another store, or one whose store lost changes.
 func (t *teller) lookBack(ctx context.Context) error {
 	_, now, err := t.board.Events(ctx, "", 1, 0)
 	if err != nil {
 		return err
 	}
 	present, kept := parsePlace(now), parsePlace(t.mark.Cursor)
-	if kept.generation == present.generation && kept.position <= present.position {
+	if t.mark.Came == t.came && kept.generation == present.generation && kept.position <= present.position {
 		return nil
 	}
 	return t.missed(ctx, now)
@@ -125,7 +127,7 @@ func (t *teller) resync(ctx context.Context, from string) error {
 		if err := t.recall(ctx); err != nil {
 			return err
 		}
-		if kept, here := parsePlace(t.mark.Cursor), parsePlace(from); kept == here {
+		if kept, here := parsePlace(t.mark.Cursor), parsePlace(from); kept == here && t.mark.Came == t.came {
 			return nil
 		}
 	}
@@ -133,9 +135,13 @@ func (t *teller) resync(ctx context.Context, from string) error {
 }
 
 // missed tells of what happened since the bookmark as far as the board still knows, and goes
-// on from a cursor.
+// on from a cursor. In a store to which it moved meanwhile what ended before has a place as it came.
 func (t *teller) missed(ctx context.Context, from string) error {
-	events, err := t.board.EndedSince(ctx, t.mark.Cursor, t.mark.At.Add(-looksBack))
+	after := t.mark.Cursor
+	if t.mark.Came != t.came {
+		after = noPlace
+	}
+	events, err := t.board.EndedSince(ctx, after, t.mark.At.Add(-looksBack))
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func (t *teller) missed(ctx context.Context, from string) error {
 	if err := t.tell(ctx, events); err != nil {
 		return err
 	}
-	t.mark.Cursor, t.mark.At = from, time.Now().UTC()
+	t.mark.Cursor, t.mark.At, t.mark.Came = from, time.Now().UTC(), t.came
 	return t.keep(ctx)
 }
 

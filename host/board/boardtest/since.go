@@ -13,10 +13,19 @@ type ending struct {
 	event     job.EventType
 	exhausted bool
 	cursor    string
+	at        time.Time
+}
+
+func endingOf(e *job.Event) ending {
+	at := e.Job.EndedAt
+	if at.IsZero() {
+		at = e.At.UTC().Truncate(time.Microsecond) // as EndedAt is shown
+	}
+	return ending{e.Type, e.Exhausted, e.Cursor, at}
 }
 
 // endedSince: what ended or went to the trash after a cursor is told as its events were, each
-// with its place, and by another host as well.
+// with its place and its time, and by another host as well.
 func endedSince(_ *testing.T, s *suite) {
 	h := s.start(board.Spec{})
 	_, from, err := h.Events(s.within(), "", 1, 0)
@@ -49,7 +58,7 @@ func endedSince(_ *testing.T, s *suite) {
 		found := map[job.ID]ending{}
 		for i := range events {
 			e := &events[i]
-			found[e.Job.ID] = ending{e.Type, e.Exhausted, e.Cursor}
+			found[e.Job.ID] = endingOf(e)
 			if e.At.IsZero() || e.Type == job.TrashedEvent && e.Job.Name == "" {
 				s.Errorf("an event says too little: %+v of %+v", e, e.Job)
 			}
@@ -58,7 +67,7 @@ func endedSince(_ *testing.T, s *suite) {
 			s.Errorf("%d jobs are told of, want %d: %v", len(found), len(want), found)
 		}
 		for id, w := range want {
-			if w.cursor = told[id].cursor; found[id] != w || told[id] != w {
+			if w.cursor, w.at = told[id].cursor, told[id].at; found[id] != w || told[id] != w {
 				s.Errorf("%s: got %+v, told %+v, want %+v", id, found[id], told[id], w)
 			}
 		}
@@ -76,7 +85,7 @@ func (s *suite) endings(h *host, from string, until job.EventType, of job.ID) ma
 		for i := range events {
 			switch e := &events[i]; e.Type {
 			case job.ConsumedEvent, job.CanceledEvent, job.TrashedEvent:
-				told[e.Job.ID] = ending{e.Type, e.Exhausted, e.Cursor}
+				told[e.Job.ID] = endingOf(e)
 			case job.Resync:
 				s.Fatal("the board does not know its last events")
 			default:
