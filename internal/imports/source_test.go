@@ -36,8 +36,18 @@ func (s source) position(n ast.Node) string {
 // that the go command skips, and modules within the module, are left out.
 func sources(t *testing.T, mode parser.Mode) []source {
 	t.Helper()
+	list := sourcesBelow(t, ".", mode)
+	if len(list) < 50 {
+		t.Fatalf("found only %d Go files below %s", len(list), root)
+	}
+	return list
+}
+
+// sourcesBelow is sources of one folder of the module and those in it.
+func sourcesBelow(t *testing.T, dir string, mode parser.Mode) []source {
+	t.Helper()
 	var list []source
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(root, dir), func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -62,9 +72,6 @@ func sources(t *testing.T, mode parser.Mode) []source {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(list) < 50 {
-		t.Fatalf("found only %d Go files below %s", len(list), root)
 	}
 	return list
 }

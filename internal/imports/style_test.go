@@ -142,3 +142,51 @@ func TestNobodySkips(t *testing.T) {
 		})
 	}
 }
+
+// TestSimulationsStartNoGoroutines keeps what scripts/test.sh relies on, which runs the
+// simulations without the race detector, but for a tenth of their seeds.
+func TestSimulationsStartNoGoroutines(t *testing.T) {
+	t.Parallel()
+	files := sourcesBelow(t, "internal/simulation", 0)
+	for _, s := range files {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if startsGoroutine(n) {
+				t.Errorf("%s: a simulation is stepped, and starts no goroutine; with one, scripts/test.sh has to run all of it with -race", s.position(n))
+			}
+			return true
+		})
+	}
+	if len(files) < 10 {
+		t.Errorf("looked at %d files of internal/simulation", len(files))
+	}
+}
+
+// startsGoroutine reports whether n is a go statement, or the call of a method that is one,
+// as a WaitGroup has it.
+func startsGoroutine(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		f, ok := n.Fun.(*ast.SelectorExpr)
+		return ok && (f.Sel.Name == "Go" || f.Sel.Name == "AfterFunc")
+	}
+	return false
+}
+
+func TestStartsGoroutine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"go f()": true, "w.Go(f)": true, "time.AfterFunc(d, f)": true, "f()": false, "g.Going(f)": false, "defer f()": false,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n\nfunc _() { "+text+" }\n", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		ast.Inspect(file, func(n ast.Node) bool { found = found || startsGoroutine(n); return true })
+		if found != want {
+			t.Errorf("%s: %v, want %v", text, found, want)
+		}
+	}
+}
