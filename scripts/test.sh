@@ -10,22 +10,27 @@ export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 
 # A package takes at most twenty minutes, beside other work on two cores: one that takes longer
 # hangs, and its goroutines are printed while the rest still has time to run.
-limit=20m
+# What fails first keeps nothing else from being run.
+failed=0
+tests() { go test -shuffle=on -timeout 20m "$@" || failed=1; }
 
 # Simulations start no goroutine, as internal/imports checks: the race detector finds little there,
 # and takes four to seven times the processor time and 2 GB of memory for 20 MB. So it looks at a
 # tenth of their seeds.
 mapfile -t others < <(go list ./... | grep -v '/internal/simulation\(/\|$\)')
 [ ${#others[@]} -gt 100 ] || { echo "go list found ${#others[@]} packages" >&2; exit 1; }
-go test -shuffle=on -timeout $limit ./internal/simulation/...
-BOARDD_TEST_SEEDS=1000 go test -race -shuffle=on -run 'Seeds|Kept' -timeout $limit ./internal/simulation/...
+tests ./internal/simulation/...
+BOARDD_TEST_SEEDS=1000 tests -race -run 'Seeds|Kept' ./internal/simulation/...
 
-go test -race -shuffle=on -timeout $limit "${others[@]}"
+tests -race "${others[@]}"
 
 while read -r mod; do
   dir=$(dirname "$mod")
   race=-race
   [ "$dir" != examples/kubernetes ] || race='' # Helm and Kubernetes' types would be compiled a second time
   echo "in $dir:"
-  (cd "$dir" && go test $race -shuffle=on -timeout $limit ./...)
+  cd "$dir"
+  tests $race ./...
+  cd - >/dev/null
 done < <(find examples bench -name go.mod -not -path '*/testdata/*' 2>/dev/null | sort)
+exit $failed
