@@ -65,8 +65,6 @@ type deployment struct {
 	addrs []string // of the doors
 	alone bool     // each client knows one server
 
-	backends []string // between which boards move, the first one first
-
 	taskflow map[string]any // TaskFlow's own configuration of the first tenant's board
 }
 
@@ -112,7 +110,7 @@ func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) 
 	d := &deployment{alone: s.Policies}
 	if s.Store == Moving {
 		d.start(t, programs, s, d.moving(t, s))
-		d.create(t)
+		d.create(t, s, told)
 		return d
 	}
 	if s.Store == Fleet {

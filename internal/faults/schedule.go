@@ -25,8 +25,8 @@ const (
 	// Fleet is servers that serve their boards together, on one Redis.
 	Fleet = "fleet"
 
-	// Moving is boards that move between stores: the embedded one, Redis and PostgreSQL, or
-	// the last two where there are several servers.
+	// Moving is boards that move between stores: Redis, PostgreSQL or ZooKeeper in place of one
+	// of them, and the embedded one where there is one server.
 	Moving = "moving"
 )
 
@@ -62,6 +62,9 @@ type Schedule struct {
 	// taken away meanwhile. Each client asks one server alone then, so that it is known
 	// which one answered.
 	Policies bool
+
+	// Stores are those between which boards move, the first one first; absent: none moves.
+	Stores []string
 
 	// TaskFlow says that real TaskFlow posts, claims, consumes and abandons on the store of
 	// the first tenant's board, beside its servers. No limit binds it, so there is none.
@@ -134,11 +137,16 @@ func Make(store string, seed uint64) Schedule {
 	return s
 }
 
-// move makes it a schedule of boards that move. Jobs have no timeouts, and no limit: a move
-// lets leases begin anew, and while it goes on there are two stores that count.
+// move makes it a schedule of boards that move. Which stores they move between, how many servers
+// there are and who works there is mixed in another way than elsewhere, so that all meet.
 func (s *Schedule) move(random *rand.Rand) {
-	s.Tenants, s.Policies, s.PutBack, s.Forgets, s.Limit = false, false, false, false, 0
+	s.PutBack, s.Forgets = false, false
 	s.Servers = 1 + int(s.Seed%3)
+	s.Tenants, s.Policies = s.Seed/3%3 == 0, s.Seed/3%3 == 1
+	s.Stores = [][]string{{Redis, Postgres}, {ZooKeeper, Redis}, {Postgres, Redis}, {ZooKeeper, Postgres}}[s.Seed%4]
+	if s.Servers == 1 { // whose folder no other server has
+		s.Stores = append(s.Stores, Embedded)
+	}
 	s.Length += 4 * time.Second
 	kinds := [][]string{nil, {"none"}, {"server"}, {"driver"}, {"store"}, {"server killed", "driver killed", "store killed"}, {"client"}}
 	s.Kinds = kinds[random.IntN(len(kinds))]

@@ -34,6 +34,31 @@ func TestForgottenByAMove(t *testing.T) {
 	}
 }
 
+// What a watcher was shown before a move had it read everything anew, of what came along, another
+// one need not have been; after that each has to be shown all.
+func TestWatchersOfAMove(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		resync       int // before which event both were told to read everything anew
+		moved, found bool
+	}{{6, true, false}, {6, false, true}, {1, true, true}} {
+		h := good()
+		for i := range h.Watchers {
+			w := &h.Watchers[i]
+			e := w.Events[slices.IndexFunc(w.Events, func(e history.Event) bool { return e.Position == 5 })+c.resync]
+			w.Events = slices.Insert(w.Events, slices.Index(w.Events, e), history.Event{Type: job.Resync, Position: e.Position - 1})
+		}
+		late := &h.Watchers[1]
+		late.Events = slices.DeleteFunc(late.Events, func(e history.Event) bool { return e.Position == 8 })
+		if c.moved {
+			h.Moves = []history.Move{{To: "there", Begin: 1, End: 3 * time.Second, State: "MOVED"}}
+		}
+		if found := finds(h, "watchers"); found != c.found {
+			t.Errorf("an event is missing, and before the %dth one watchers were told to read anew; the board moved: %v: found %v, want %v", c.resync, c.moved, found, c.found)
+		}
+	}
+}
+
 // A new store knows again who abandoned or trashed a claim, unless the job was purged since.
 func TestEndedBeforeAMove(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,12 @@ func webhooks(h *history.History) (problems []Problem) {
 		}
 		for j := range w.Jobs {
 			l := &w.Jobs[j]
-			if text := misTold(w.Wanted(l), of[l.Job]); text != "" && !l.Unsure {
+			wanted, passing := w.Wanted(l), w.Passing(l)
+			text := misTold(slices.Concat(passing, wanted), of[l.Job])
+			if text != "" && h.Moved(w.Board, l.Begin, history.Forever) { // then that may have been missed, or come late
+				text = misTold(wanted, slices.DeleteFunc(of[l.Job], func(q history.Request) bool { return slices.Contains(passing, q.Tells) }))
+			}
+			if text != "" && !l.Unsure {
 				problems = append(problems, Problem{Job: l.Job, Text: fmt.Sprintf("webhook %s: %s", w.Name, text)})
 			}
 			delete(of, l.Job)

@@ -29,6 +29,41 @@ func told() history.Webhook {
 	}
 }
 
+// TestWebhooksOfAMove: that a job went to the trash, and left it again, may be missed where its
+// board moved, or be told late; all else is told as ever, and what stays in the trash.
+func TestWebhooksOfAMove(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change           func(*history.Webhook)
+		moved, elsewhere bool // what is found on a board that moved, and on another
+	}{
+		"that it went to the trash is missed": {func(w *history.Webhook) { w.Requests = w.Requests[3:] }, false, true},
+		"that comes late": {func(w *history.Webhook) {
+			w.Requests = append(w.Requests[3:], history.Request{ID: "1", Job: a, Tells: "job.trashed", Signed: true, From: 9, To: 10})
+		}, false, true},
+		"that it ended is missed": {func(w *history.Webhook) { w.Requests = append(w.Requests[:3:3], w.Requests[4]) }, true, true},
+		"that it ended is told by two requests": {func(w *history.Webhook) {
+			w.Requests = append(w.Requests, history.Request{ID: "4", Job: a, Tells: "job.ended CONSUMED", Signed: true, From: 9, To: 10})
+		}, true, true},
+		"that it went to the trash is missed, where it stays": {func(w *history.Webhook) {
+			w.Jobs[0].Tells, w.Jobs[0].Left, w.Requests = w.Jobs[0].Tells[:1], false, w.Requests[4:]
+		}, true, true},
+	} {
+		for _, moves := range []bool{false, true} {
+			h, w := good(), told()
+			w.Board, w.Jobs[0].Left = "told", true
+			c.change(&w)
+			h.Webhooks = []history.Webhook{w}
+			if moves {
+				h.Moves = []history.Move{{Board: "told", To: "there", Begin: 1, End: 2, State: "MOVED"}}
+			}
+			if want := moves && c.moved || !moves && c.elsewhere; finds(h, "webhooks") != want {
+				t.Errorf("%s, and the board moved: %v: found %v, want %v", name, moves, !want, want)
+			}
+		}
+	}
+}
+
 // TestWebhooks changes what a receiver was told, and has the checker complain.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()

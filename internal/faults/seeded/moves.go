@@ -98,5 +98,5 @@ func (bug *Bug) movable(t testing.TB, recorder *history.Recorder, servers []work
 			return err == nil
 		})
 	}
-	return workload.NewMoves(recorder, board, []string{home, away}, servers, seed)
+	return workload.NewMoves(recorder, workload.Movable{Board: board, Backends: []string{home, away}}, servers, seed)
 }

@@ -110,7 +110,7 @@ func (bug *Bug) hooked(t testing.TB, recorder *history.Recorder, addr string, se
 	if !bug.webhooks {
 		return nil, func(context.Context) {}
 	}
-	hooks = workload.NewWebhooks(recorder, bug.dial(t, addr, secret, seed, true, false).Board(toldBoard), bug.receiver, seed)
+	hooks = workload.NewWebhooks(recorder, bug.dial(t, addr, secret, seed, true, false).Board(toldBoard), bug.receiver, false, seed)
 	return hooks, hooks.Run
 }
 

@@ -14,22 +14,28 @@ import (
 // Moves is somebody who moves a board from store to store, again and again, each time through
 // one of the servers, and now and then gives a move up.
 type Moves struct {
+	Movable
+
 	recorder *history.Recorder
-	board    string
-	backends []string
 	servers  []Server
 	random   *rand.Rand
 
 	made []*history.Move
 }
 
+// Movable is a board, and the backends between which it moves, the present one first.
+type Movable struct {
+	Tenant, Board string // of the token's own tenant if there is none
+	Backends      []string
+}
+
 // lookPause is how long somebody waits who looks how far a move is.
 const lookPause = 50 * time.Millisecond
 
-// NewMoves moves nothing yet. Backends are those of the board, the present one first.
-func NewMoves(recorder *history.Recorder, board string, backends []string, servers []Server, seed uint64) *Moves {
+// NewMoves moves nothing yet.
+func NewMoves(recorder *history.Recorder, board Movable, servers []Server, seed uint64) *Moves {
 	return &Moves{
-		recorder: recorder, board: board, backends: backends, servers: servers,
+		Movable: board, recorder: recorder, servers: servers,
 		random: rand.New(rand.NewPCG(seed, 0x30e5)), //nolint:gosec // a run that can be made again
 	}
 }
@@ -40,7 +46,7 @@ func (m *Moves) Run(ctx context.Context) {
 		if sleep.For(ctx, time.Duration(m.random.IntN(400))*time.Millisecond) != nil {
 			return
 		}
-		to := m.backends[m.random.IntN(len(m.backends))] // where the board is already is refused
+		to := m.Backends[m.random.IntN(len(m.Backends))] // where the board is already is refused
 		if move := m.begin(ctx, to); move != nil {
 			m.follow(ctx, move, m.random.IntN(6) == 0)
 		}
@@ -51,8 +57,8 @@ func (m *Moves) server() Server { return m.servers[m.random.IntN(len(m.servers))
 
 // begin asks for a move. It is nil if the move surely was not begun.
 func (m *Moves) begin(ctx context.Context, to string) *history.Move {
-	move := &history.Move{Board: m.board, To: to, Begin: m.recorder.Now().At, End: history.Forever}
-	answer, err := m.server().Client.Admin().MoveBoard(ctx, &boarddv1.MoveBoardRequest{Board: m.board, Backend: to})
+	move := &history.Move{Board: m.Board, To: to, Begin: m.recorder.Now().At, End: history.Forever}
+	answer, err := m.server().Client.Admin().MoveBoard(ctx, &boarddv1.MoveBoardRequest{Tenant: m.Tenant, Board: m.Board, Backend: to})
 	switch kind := job.KindOf(err); {
 	case err == nil:
 		move.State = answer.GetMove().GetState()
@@ -67,7 +73,7 @@ func (m *Moves) begin(ctx context.Context, to string) *history.Move {
 func (m *Moves) follow(ctx context.Context, move *history.Move, giveUp bool) {
 	for sleep.For(ctx, lookPause) == nil {
 		if giveUp {
-			_, _ = m.server().Client.Admin().AbandonMove(ctx, &boarddv1.AbandonMoveRequest{Board: m.board}) // if it is not too late
+			_, _ = m.server().Client.Admin().AbandonMove(ctx, &boarddv1.AbandonMoveRequest{Tenant: m.Tenant, Board: m.Board}) // if it is not too late
 		}
 		if m.look(ctx, move) {
 			return
@@ -77,7 +83,7 @@ func (m *Moves) follow(ctx context.Context, move *history.Move, giveUp bool) {
 
 // look writes down how far a move is, and reports whether the board's last one has ended.
 func (m *Moves) look(ctx context.Context, move *history.Move) bool {
-	answer, err := m.server().Client.Admin().GetMove(ctx, &boarddv1.GetMoveRequest{Board: m.board})
+	answer, err := m.server().Client.Admin().GetMove(ctx, &boarddv1.GetMoveRequest{Tenant: m.Tenant, Board: m.Board})
 	state := answer.GetMove().GetState()
 	if err != nil {
 		return job.KindOf(err) == job.NotFound // there was none yet

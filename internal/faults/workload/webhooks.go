@@ -8,6 +8,7 @@ import (
 	"github.com/boardd/boardd/internal/faults/history"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
@@ -18,6 +19,7 @@ type Webhooks struct {
 	board    *client.Board
 	receiver *Receiver
 	random   *rand.Rand
+	moves    bool // the board does
 
 	lives []history.Life
 }
@@ -30,14 +32,41 @@ const (
 	toldEnded, toldTrashed, toldExhausted = "job.ended", "job.trashed", "job.exhausted"
 
 	webhookPause = 100 * time.Millisecond // between two jobs, on average
+	beginWithin  = 30 * time.Second
 )
 
-// NewWebhooks has nothing happen yet.
-func NewWebhooks(recorder *history.Recorder, board *client.Board, receiver *Receiver, seed uint64) *Webhooks {
+// What becomes of a job.
+const (
+	exhausts = iota
+	isCanceled
+	isConsumed
+	comesBack
+	comesBackToo // so that it is as often as it has steps
+	ways
+)
+
+// NewWebhooks has nothing happen yet, on a board that moves or does not.
+func NewWebhooks(recorder *history.Recorder, board *client.Board, receiver *Receiver, moves bool, seed uint64) *Webhooks {
 	return &Webhooks{
-		recorder: recorder, board: board, receiver: receiver,
+		recorder: recorder, board: board, receiver: receiver, moves: moves,
 		random: rand.New(rand.NewPCG(seed, 0x3eb)), //nolint:gosec // a run that can be made again
 	}
+}
+
+// Begin returns when the webhooks are told of what happens. One that is new is so from some moment
+// on, of which its server says nothing: so jobs live until each has been told of one. It is called
+// while nothing is broken.
+func (w *Webhooks) Begin(ctx context.Context) error {
+	r := &resting{patience: beginWithin}
+	return r.until(ctx, func() (bool, error) {
+		l := history.Life{Job: client.NewUUID(), Unsure: true} // whether it is told of
+		l.Begin = w.recorder.Now().At
+		if !w.lead(ctx, &l, exhausts) {
+			return false, job.Errorf(job.Unavailable, "the job %s could not be posted and given up", l.Job)
+		}
+		w.lives = append(w.lives, l)
+		return len(w.receiver.got(WebhookAll)) > 0 && len(w.receiver.got(WebhookFew)) > 0, nil
+	})
 }
 
 // Run has jobs live until ctx ends, and leaves none halfway.
@@ -49,22 +78,23 @@ func (w *Webhooks) Run(ctx context.Context) {
 		w.receiver.sway(ctx, moods)
 	}()
 	for ctx.Err() == nil {
-		l := history.Life{Job: client.NewUUID()}
-		l.Unsure = !w.live(context.WithoutCancel(ctx), &l)
+		l := history.Life{Job: client.NewUUID(), Begin: w.recorder.Now().At}
+		l.Unsure = !w.lead(context.WithoutCancel(ctx), &l, w.random.IntN(ways))
 		w.lives = append(w.lives, l)
 		_ = sleep.For(ctx, time.Duration(w.random.Int64N(int64(2*webhookPause)))) // its end is seen by the loop
 	}
 	<-swayed
 }
 
-// live leads a job's life, and reports whether it surely went as it says. Every step names its
-// claim or cannot be taken twice, so that a call which comes late changes nothing.
-func (w *Webhooks) live(ctx context.Context, l *history.Life) bool {
+// lead leads a job's life in one of the ways there are, and reports whether it surely went as it
+// says. Every step names its claim or cannot be taken twice, so that a call which comes late
+// changes nothing. Of the jobs that go to the trash some stay there.
+func (w *Webhooks) lead(ctx context.Context, l *history.Life, way int) bool {
 	posting := &client.NewJob{Uuid: l.Job, Name: "told"}
-	way := w.random.IntN(5)
-	if way == 0 {
+	if way == exhausts {
 		posting.MaxAttempts = 1
 	}
+	stays := w.random.IntN(3) == 0
 	if !insist(ctx, func() error { _, err := w.board.Post(ctx, posting); return err }) {
 		return false
 	}
@@ -74,19 +104,26 @@ func (w *Webhooks) live(ctx context.Context, l *history.Life) bool {
 	}
 	consume := func(c *client.Claim) error { return w.board.Consume(ctx, c) }
 	switch way {
-	case 0:
-		l.Tells = []string{toldExhausted}
+	case exhausts:
+		l.Tells, l.Left = []string{toldExhausted}, !stays
 		return surely(ctx, w.board, l.Job, trashed, ending(func(c *client.Claim) error { return w.board.Abandon(ctx, client.AbandonOptions{}, c) })) &&
-			surely(ctx, w.board, l.Job, gone, func() error { return w.board.Purge(ctx, l.Job) })
-	case 1:
+			(stays || surely(ctx, w.board, l.Job, gone, func() error { return w.board.Purge(ctx, l.Job) }))
+	case isCanceled:
 		l.Tells = []string{toldEnded + " CANCELED"}
 		return surely(ctx, w.board, l.Job, gone, func() error { _, err := w.board.Cancel(ctx, true, l.Job); return err })
-	case 2:
+	case isConsumed:
 		l.Tells = []string{toldEnded + " CONSUMED"}
 		return surely(ctx, w.board, l.Job, gone, ending(consume))
 	}
-	l.Tells = []string{toldTrashed, toldEnded + " CONSUMED"}
-	return surely(ctx, w.board, l.Job, trashed, ending(func(c *client.Claim) error { return w.board.Trash(ctx, "by hand", c) })) &&
+	trash := func() bool {
+		return surely(ctx, w.board, l.Job, trashed, ending(func(c *client.Claim) error { return w.board.Trash(ctx, "by hand", c) }))
+	}
+	if stays {
+		l.Tells = []string{toldTrashed}
+		return trash()
+	}
+	l.Tells, l.Left = []string{toldTrashed, toldEnded + " CONSUMED"}, true
+	return trash() &&
 		surely(ctx, w.board, l.Job, boarddv1.State_UNCLAIMED, func() error { return w.board.Restore(ctx, l.Job) }) &&
 		surely(ctx, w.board, l.Job, gone, ending(consume))
 }
@@ -95,13 +132,13 @@ func (w *Webhooks) live(ctx context.Context, l *history.Life) bool {
 // open, and writes down what came.
 func (w *Webhooks) Rest(ctx context.Context, deliveries *client.Board, patience time.Duration) error {
 	hooks := []*history.Webhook{
-		{Name: WebhookAll, Types: []string{toldEnded, toldTrashed, toldExhausted}, Jobs: w.lives},
-		{Name: WebhookFew, Types: []string{toldExhausted}, Jobs: w.lives},
+		{Name: WebhookAll, Board: w.board.Name(), Types: []string{toldEnded, toldTrashed, toldExhausted}, Jobs: w.lives},
+		{Name: WebhookFew, Board: w.board.Name(), Types: []string{toldExhausted}, Jobs: w.lives},
 	}
 	r := &resting{patience: patience}
 	err := r.until(ctx, func() (bool, error) {
 		for _, h := range hooks {
-			if h.Requests = w.receiver.got(h.Name); !told(h) {
+			if h.Requests = w.receiver.got(h.Name); !w.told(h) {
 				return false, nil
 			}
 		}
@@ -117,21 +154,23 @@ func (w *Webhooks) Rest(ctx context.Context, deliveries *client.Board, patience 
 	return err
 }
 
-// told reports whether so many events were taken of each job as there have been.
-func told(h *history.Webhook) bool {
-	taken := map[string]map[string]bool{}
+// told reports whether a webhook has taken what it surely is to be told of each job.
+func (w *Webhooks) told(h *history.Webhook) bool {
+	type event struct{ job, tells string }
+	taken := map[event]bool{}
 	for _, q := range h.Requests {
-		if taken[q.Job] == nil {
-			taken[q.Job] = map[string]bool{}
-		}
-		if q.To > 0 {
-			taken[q.Job][q.ID] = true
-		}
+		taken[event{q.Job, q.Tells}] = taken[event{q.Job, q.Tells}] || q.To > 0
 	}
 	for i := range h.Jobs {
 		l := &h.Jobs[i]
-		if !l.Unsure && len(taken[l.Job]) < len(h.Wanted(l)) {
-			return false
+		wanted := h.Wanted(l)
+		if !w.moves {
+			wanted = append(wanted, h.Passing(l)...)
+		}
+		for _, tells := range wanted {
+			if !l.Unsure && !taken[event{l.Job, tells}] {
+				return false
+			}
 		}
 	}
 	return true
