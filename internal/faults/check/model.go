@@ -222,8 +222,9 @@ func (s state) byHand(op history.Op) (state, bool) {
 func (s state) refuses(op history.Op) bool {
 	switch op.Kind {
 	case job.Unavailable, job.QuotaExceeded, job.Aborted, job.Precondition, job.Unauthenticated, job.PermissionDenied, job.Unsupported:
-		// Operations that were done stay done when the claim is given up, and are not canceled.
-		return op.Kind != job.Precondition || op.Call != history.Cancel || s.phase != job.Unclaimed || op.Steps > 0
+		// Operations that were done stay done when the claim is given up, and are not canceled. Nor is
+		// a job whose claim nobody has ended in the store yet.
+		return op.Kind != job.Precondition || op.Call != history.Cancel || s.phase != job.Unclaimed || s.lapsed || op.Steps > 0
 	}
 	onBoard := s.phase == job.Unclaimed || s.phase == job.Claimed
 	switch op.Call {
