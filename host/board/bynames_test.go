@@ -3,6 +3,7 @@ package board
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
@@ -120,4 +121,81 @@ func TestNameDurations(t *testing.T) {
 	if n := none.show(); n.Count != 2 {
 		t.Errorf("out of range: %+v", n)
 	}
+}
+
+// TestByNamesOfKnownTimes has jobs of two names live for known times: their counts, the share of
+// the attempts that failed, and how long they waited and ran come out by name.
+func TestByNamesOfKnownTimes(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		consume := func(ref Ref) ([]error, error) { return b.Consume(t.Context(), []Ref{ref}) }
+		fail := func(ref Ref) ([]error, error) {
+			return b.Abandon(t.Context(), []Ref{ref}, AbandonOptions{Reason: "broke"})
+		}
+		live := func(name string, wait, run time.Duration, end func(ref Ref) ([]error, error)) {
+			t.Helper()
+			id := post(t, b, job.Posting{Name: name, MaxAttempts: 1})[0].ID
+			time.Sleep(wait)
+			c := claimOne(t, b, ClaimRequest{IDs: []job.ID{id}, Lease: time.Hour})
+			time.Sleep(run)
+			if errs, err := end(refOf(b, c)); err != nil || errs[0] != nil {
+				t.Fatal(errs, err)
+			}
+		}
+		for i := range 20 {
+			wait, run, end := time.Second, 10*time.Second, consume
+			if i < 2 { // two of twenty: the 95th percentile is one of theirs
+				wait, run = 100*time.Second, 20*time.Minute
+			}
+			if i%4 == 3 {
+				end = fail
+			}
+			live("resize", wait, run, end)
+		}
+		live("mail", 5*time.Minute, 30*time.Millisecond, consume)
+		ids := postNamed(t, b, "mail", 4)
+		claimOne(t, b, ClaimRequest{IDs: ids[:1], Lease: time.Hour})
+		if errs, err := b.Trash(t.Context(), nil, ids[1:2], ""); err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		if _, err := b.Cancel(t.Context(), ids[2:3], false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		r, err := b.ByNames(t.Context())
+		if err != nil || len(r.Names) != 2 || r.Others != nil {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		near := func(what string, got, want time.Duration) {
+			t.Helper()
+			if got < want*4/5 || got > want*6/5 {
+				t.Errorf("%s: %v, want %v to within a fifth", what, got, want)
+			}
+		}
+		resize, mail := r.Names[0], r.Names[1]
+		if share, ended := resize.FailureShare(); resize.Name != "resize" || resize.Waiting+resize.Claimed != 0 || resize.Trashed != 5 ||
+			resize.Consumed != 15 || resize.Failed != 5 || share != 0.25 || !ended || resize.Waits.Count != 20 || resize.Runs.Count != 20 {
+			t.Errorf("resize: %+v, of which %v failed", resize, share)
+		}
+		near("the median of the waits", resize.Waits.P50, time.Second)
+		near("the 95th percentile of the waits", resize.Waits.P95, 100*time.Second)
+		near("the median of the runs", resize.Runs.P50, 10*time.Second)
+		near("the 95th percentile of the runs", resize.Runs.P95, 20*time.Minute)
+		if share, ended := mail.FailureShare(); mail.Name != "mail" || mail.Waiting != 1 || mail.Claimed != 1 || mail.Trashed != 1 ||
+			mail.Consumed != 1 || mail.Canceled != 1 || mail.Failed != 0 || share != 0 || !ended || mail.Waits.Count != 2 || mail.Runs.Count != 1 {
+			t.Errorf("mail: %+v, of which %v failed", mail, share)
+		}
+		near("the only run", mail.Runs.P50, 30*time.Millisecond)
+		near("the longer of two waits", mail.Waits.P95, 5*time.Minute)
+	})
+}
+
+// postNamed posts jobs of one name.
+func postNamed(t *testing.T, b *Board, name string, n int) (ids []job.ID) {
+	t.Helper()
+	for range n {
+		ids = append(ids, post(t, b, job.Posting{Name: name})[0].ID)
+	}
+	return ids
 }
