@@ -18,6 +18,7 @@ import (
 	"github.com/boardd/boardd/internal/faults/workload"
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/failpoint"
 )
 
 // Programs builds boardd, the drivers that stand beside it and the policy of schedules,
@@ -167,7 +168,14 @@ func (d *deployment) start(t testing.TB, programs string, s Schedule, config fun
 		if err := os.WriteFile(path, config(folder), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		server := testserver.Start(t, filepath.Join(folder, "boardd"), "", "--config", path)
+		program, points := filepath.Join(folder, "boardd"), []string(nil)
+		if s.Disk {
+			program, d.Points = testserver.Build(t, "./cmd/boardd", "failpoints"), t.TempDir()
+			points = []string{failpoint.Variable + "=" + d.Points}
+		}
+		server := testserver.New(t, program, "", "--config", path)
+		server.Env = points
+		server.Restart()
 		door := testserver.NewProxy(t, strings.TrimPrefix(server.Addr, "http://"))
 		d.Servers, d.Doors = append(d.Servers, server), append(d.Doors, door)
 		d.addrs = append(d.addrs, "http://"+door.Addr())

@@ -40,6 +40,10 @@ const (
 	// patience is how long a healed deployment may take for anything.
 	patience = 30 * time.Second
 
+	// sharePatience is how long a tenant with limits may be refused in a fleet: what a server that
+	// was killed had of a limit on jobs the others may have a minute later.
+	sharePatience = 90 * time.Second
+
 	// busyWhile is how long a healed deployment is kept busy before it is looked whether
 	// each server keeps up with the others.
 	busyWhile = 2 * time.Second
@@ -69,7 +73,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		Deployment: &d.Deployment, Recorder: recorder, Kinds: s.Kinds,
 		Random: rand.New(rand.NewPCG(s.Seed, 0xfa117)), //nolint:gosec // a run that can be made again
 	}
-	loads := []beside{{load, load.Watch(t.Context()), secret}}
+	loads := []beside{{load, load.Watch(t.Context()), secret, patience}}
 	clients := []func(context.Context){load.Run}
 	if s.Python {
 		clients = append(clients, func(ctx context.Context) { d.python(ctx, t, load) })
@@ -90,7 +94,11 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	}
 	if s.Tenants {
 		other := d.others(t, s, recorder)
-		loads = append(loads, beside{other, other.Watch(t.Context()), otherSecret})
+		its := beside{other, other.Watch(t.Context()), otherSecret, patience}
+		if s.Store == Fleet {
+			its.patience = sharePatience
+		}
+		loads = append(loads, its)
 		pryer, _ := d.connect(t, 0, otherSecret)
 		clients = append(clients, other.Run, func(ctx context.Context) { load.Pry(ctx, pryer, otherBoard) })
 	}
@@ -112,7 +120,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		}
 	}
 	for _, l := range loads {
-		if err := l.load.Rest(t.Context(), d.each(t, l.token), l.watchers, patience); err != nil {
+		if err := l.load.Rest(t.Context(), d.each(t, l.token), l.watchers, l.patience); err != nil {
 			t.Errorf("%s, seed %d: nothing is broken any more, and the board %s does not answer: %v", s.Store, s.Seed, l.load.Board, err)
 		}
 	}
@@ -205,6 +213,7 @@ type beside struct {
 	load     *workload.Load
 	watchers *workload.Watchers
 	token    string
+	patience time.Duration // when nothing is broken any more
 }
 
 // others is the load of another tenant. Its limit counts as that of its only board, and is

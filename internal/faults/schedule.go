@@ -63,6 +63,9 @@ type Schedule struct {
 	// which one answered.
 	Policies bool
 
+	// Disk says that the disk of the embedded store is among what breaks.
+	Disk bool
+
 	// Stores are those between which boards move, the first one first; absent: none moves.
 	Stores []string
 
@@ -124,6 +127,9 @@ func Make(store string, seed uint64) Schedule {
 	s.Kinds = kinds[random.IntN(len(kinds))]
 	if seed%8 == 7 && s.Members == 1 && store == driver(store) {
 		s.PutBack, s.Kinds = true, []string{"none"}
+	}
+	if store == Embedded && seed%5 == 4 && !s.PutBack {
+		s.Disk, s.Kinds = true, [][]string{{"disk"}, {"disk", "server killed", "driver"}}[seed/5%2]
 	}
 	s.Forgets = store == Sentinel && mayStrike(s.Kinds, "store killed", "store stopped", "sentinel chooses")
 	s.Python, s.Tenants = seed%2 == 1, seed%3 == 0 && !s.loses()

@@ -114,7 +114,7 @@ var packages = map[string]line{
 	"clients/python":                {why: "runs the Python client's own tests"},
 	"clients/typescript":            {why: "runs the TypeScript client's own tests"},
 	"internal/failpoints":           {tests: []string{"host/audit", "host/recording", "sdk/..."}, why: "parses sources; its tests crash the real program at each point"},
-	"internal/faults":               {may: []string{"internal/faults/...", "internal/testserver", "sdk/boardd/v1", "sdk/client", "sdk/job"}, tests: []string{"internal/testneed"}, why: "for tests: runs the real program, and looks at it from outside"},
+	"internal/faults":               {may: []string{"internal/faults/...", "internal/testserver", "sdk/boardd/v1", "sdk/client", "sdk/failpoint", "sdk/job"}, tests: []string{"internal/testneed"}, why: "for tests: runs the real program, and looks at it from outside"},
 	"internal/faults/check":         {may: []string{"internal/faults/history", "sdk/job"}, why: "a history to what is wrong with it: it runs nothing and has never heard of a server"},
 	"internal/faults/history":       {may: []string{"sdk/job"}, why: "for tests: what was asked and what was answered"},
 	"internal/faults/nemesis":       {may: []string{"internal/faults/history", "internal/testserver", "sdk/sleep"}, why: "for tests: breaks processes, connections and stores"},

@@ -28,6 +28,9 @@ type Deployment struct {
 
 	Sentinels *testserver.Sentinels // nil: the store has none
 	Postgres  *testserver.Postgres  // nil: the store is another one
+
+	// Points is the folder in which the servers' failpoints are armed; empty: they have none.
+	Points string
 }
 
 // Process is a process of a store.
@@ -72,6 +75,9 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	}
 	if d.Postgres != nil {
 		all = append(all, postgresFaults(d.Postgres, random)...)
+	}
+	if d.Points != "" {
+		all = append(all, diskFaults(d.Points)...)
 	}
 	return all
 }

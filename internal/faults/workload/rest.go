@@ -32,12 +32,14 @@ func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watc
 	if err := r.calm(ctx); err != nil {
 		return err
 	}
+	still := stale
 	if r.deployer != nil {
 		if err := r.deployed(ctx); err != nil {
 			return err
 		}
+		still = reordered
 	}
-	if err := sleep.For(ctx, stale); err != nil {
+	if err := sleep.For(ctx, still); err != nil {
 		return err
 	}
 	if err := r.readAll(ctx); err != nil {
@@ -52,6 +54,10 @@ func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watc
 // stale is for how long a board at rest may still show what was: of the trash it tells a
 // count that may be half a second old, and it goes through its jobs when a policy was promoted.
 const stale = 700 * time.Millisecond
+
+// reordered is for how long a board may be in the order of before when a policy came into force
+// again whose process was killed meanwhile: it is asked once more after a second.
+const reordered = stale + time.Second
 
 type resting struct {
 	*Load
