@@ -55,23 +55,89 @@ func schedules(t *testing.T, all []faults.Schedule) {
 	group.Wait()
 }
 
+// chosen are the schedules of TestSchedules: so many, and such that TestChosen finds everything
+// among them. The longest come first, so that none is left alone at the end.
+func chosen() (all []faults.Schedule) {
+	for _, of := range []struct {
+		store string
+		seeds []uint64
+	}{
+		{faults.Moving, []uint64{6, 9, 10, 13, 14, 15, 17, 21}},
+		{faults.Fleet, []uint64{1, 3, 10, 24, 29}},
+		{faults.ZooKeeper, []uint64{7, 9, 10, 11, 12, 13, 16}},
+		{faults.Postgres, []uint64{1, 2, 7, 8, 9, 16}},
+		{faults.Redis, []uint64{3, 7, 8, 9, 10, 13, 18}},
+		{faults.Embedded, []uint64{2, 3, 7, 9, 13, 14, 16}},
+	} {
+		for _, seed := range of.seeds {
+			all = append(all, faults.Make(of.store, seed))
+		}
+	}
+	return all
+}
+
 // TestSchedules runs a few schedules on each store; scripts/faults.sh runs more of them.
 func TestSchedules(t *testing.T) {
 	testneed.Program(t, "redis-server")
 	testneed.Program(t, "/usr/bin/python3")
-	var all []faults.Schedule
-	for _, store := range []string{faults.Embedded, faults.Redis, faults.ZooKeeper} {
-		for seed := range uint64(6) {
-			all = append(all, faults.Make(store, seed+1))
+	schedules(t, chosen())
+}
+
+// TestChosen looks whether the chosen schedules break everything that there is on each store, and
+// have everybody work there.
+func TestChosen(t *testing.T) {
+	t.Parallel()
+	everywhere := []string{"server killed", "driver stopped", "client", "a limit", "Python", "tenants"}
+	several := append([]string{"store killed", "store stopped", "store cut", "two servers", "three servers"}, everywhere...)
+	single := append([]string{"put back", "policies", "one server", "nothing broken"}, everywhere...)
+	of := map[string]map[string]bool{}
+	for _, s := range chosen() {
+		if of[s.Store] == nil {
+			of[s.Store] = map[string]bool{}
+		}
+		for _, has := range hasAndBreaks(s) {
+			of[s.Store][has] = true
 		}
 	}
-	for seed := range uint64(4) {
-		all = append(all, faults.Make(faults.Postgres, seed+1), faults.Make(faults.Fleet, seed+1))
+	for store, want := range map[string][]string{
+		faults.Embedded:  append([]string{"disk full"}, single...),
+		faults.Redis:     slices.Concat(single, several, []string{"redis"}),
+		faults.ZooKeeper: slices.Concat(single, several, []string{"an ensemble"}),
+		faults.Postgres:  slices.Concat(single[:2], several[:4], everywhere, []string{"postgres", "four servers"}),
+		faults.Fleet:     slices.Concat(several[:1], everywhere, []string{"peer cut", "two servers", "three servers", "four servers"}),
+		faults.Moving:    slices.Concat(several, single[1:3], []string{"between embedded", "between redis", "between zookeeper", "between postgres"}),
+	} {
+		for _, w := range want {
+			if !of[store][w] {
+				t.Errorf("none of the schedules of %s has: %s", store, w)
+			}
+		}
 	}
-	for _, seed := range []uint64{3, 7} { // with one server, and with two
-		all = append(all, faults.Make(faults.Moving, seed))
+}
+
+// hasAndBreaks names what a schedule has, and what it may break.
+func hasAndBreaks(s faults.Schedule) (all []string) {
+	for name, so := range map[string]bool{
+		"a limit": s.Limit > 0, "Python": s.Python, "tenants": s.Tenants, "policies": s.Policies, "put back": s.PutBack, "an ensemble": s.Members > 1,
+		"one server": s.Servers == 1, "two servers": s.Servers == 2, "three servers": s.Servers == 3, "four servers": s.Servers == 4,
+		"nothing broken": slices.Equal(s.Kinds, []string{"none"}),
+	} {
+		if so {
+			all = append(all, name)
+		}
 	}
-	schedules(t, all)
+	for _, name := range []string{"server killed", "driver stopped", "client", "store killed", "store stopped", "store cut", "redis", "postgres", "peer cut"} {
+		if len(s.Kinds) == 0 || slices.ContainsFunc(s.Kinds, func(kind string) bool { return strings.HasPrefix(name, kind) }) {
+			all = append(all, name)
+		}
+	}
+	if s.Disk {
+		all = append(all, "disk full")
+	}
+	for _, store := range s.Stores {
+		all = append(all, "between "+store)
+	}
+	return all
 }
 
 // TestNamed runs the schedules that BOARDD_TEST_FAULTS names, such as "redis:17 embedded:3".
