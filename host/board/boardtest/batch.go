@@ -53,16 +53,6 @@ func (h *host) finished(name string) board.Batch {
 // batchCounts: a batch counts its jobs wherever they go, and is listed by its name.
 func batchCounts(_ *testing.T, s *suite) {
 	h := s.start(board.Spec{})
-	if s.harness.NoBatches {
-		results, err := h.Post(s.within(), []job.Posting{{Name: "part", Batch: "b"}})
-		s.kind(err, job.NoKind)
-		s.kind(results[0].Err, job.Unsupported)
-		_, err = h.PutBatch(s.within(), "b", nil, 1)
-		s.kind(err, job.Unsupported)
-		_, err = h.Batch(s.within(), "b", 0)
-		s.kind(err, job.Unsupported)
-		return
-	}
 	other := s.start(board.Spec{})
 	_, err := h.Batch(s.within(), "b", 0)
 	s.kind(err, job.NotFound)
@@ -104,9 +94,6 @@ func batchCounts(_ *testing.T, s *suite) {
 // batchThen: what follows a batch is posted once, whichever host ends the last job, and
 // however many look; a host that starts later posts it, too.
 func batchThen(_ *testing.T, s *suite) {
-	if s.harness.NoBatches { // as batchCounts sees
-		return
-	}
 	hosts := []*host{s.start(board.Spec{History: time.Hour}), s.start(board.Spec{History: time.Hour})}
 	then := &job.Posting{Name: "sum", Details: []byte(`{"n":12}`), Labels: []job.Label{{Key: "of", Value: "b"}}}
 	put, err := hosts[0].PutBatch(s.within(), "b", then, 0)
@@ -153,9 +140,6 @@ func batchThen(_ *testing.T, s *suite) {
 
 // batchRestart: what a host did not come to is done by the next one.
 func batchRestart(_ *testing.T, s *suite) {
-	if s.harness.NoBatches { // as batchCounts sees
-		return
-	}
 	h := s.start(board.Spec{})
 	s.kind(h.Pause(s.within(), "maintenance"), job.NoKind) // a paused board's batches wait
 	_, err := h.PutBatch(s.within(), "b", &job.Posting{Name: "sum", Batch: "of sums"}, 3)
@@ -181,9 +165,6 @@ func batchRestart(_ *testing.T, s *suite) {
 
 // batchLimits: what makes no sense is refused, and what is at the limits is not.
 func batchLimits(_ *testing.T, s *suite) {
-	if s.harness.NoBatches { // as batchCounts sees
-		return
-	}
 	h := s.start(board.Spec{})
 	long := strings.Repeat("b", job.MaxBatchName)
 	for _, c := range []struct {
@@ -222,11 +203,6 @@ func batchLimits(_ *testing.T, s *suite) {
 // or closed, and those of which a job is open.
 func batchList(_ *testing.T, s *suite) {
 	h := s.start(board.Spec{})
-	if s.harness.NoBatches {
-		_, _, err := h.Batches(s.within(), "", 10, nil)
-		s.kind(err, job.Unsupported)
-		return
-	}
 	hosts := []*host{h, s.start(board.Spec{})}
 	if names := h.batches(10, nil); len(names) != 0 {
 		s.Errorf("a new board has the batches %q", names)

@@ -25,8 +25,6 @@ type Harness struct {
 	Rewritten bool
 	// NoReplace says that the driver replaces no jobs.
 	NoReplace bool
-	// NoBatches says that the driver counts no batches.
-	NoBatches bool
 	// Patience is how long a test waits for what has to come; 0: five minutes, since
 	// a busy machine is no defect.
 	Patience time.Duration

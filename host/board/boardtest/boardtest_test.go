@@ -41,7 +41,7 @@ func TestZooKeeper(t *testing.T) {
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
 	boardtest.Run(t, boardtest.Harness{
 		Open:     opener(zookeeper.Program(), `{"servers":[`+strconv.Quote(z.Servers()[0])+`]}`),
-		Settings: func(test string) []byte { return []byte(`{"path":` + strconv.Quote("/"+place(test)) + `}`) }, Rewritten: true, NoReplace: true, NoBatches: true,
+		Settings: func(test string) []byte { return []byte(`{"path":` + strconv.Quote("/"+place(test)) + `}`) }, Rewritten: true, NoReplace: true,
 	})
 }
 

@@ -138,4 +138,40 @@ func endPrerequisites(t *testing.T, d driver.Driver, settings string, python *te
 	if !seen {
 		t.Error("TaskFlow does not see the job")
 	}
+	endBatch(t, b, python)
+}
+
+// endBatch has TaskFlow end the jobs of a batch, one each way: it is done, and what follows it
+// comes.
+func endBatch(t *testing.T, b *board.Board, python *testserver.PythonBoard) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := b.PutBatch(ctx, "night", &job.Posting{Name: "sum"}, 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{"consume", "trash"} {
+		results, err := b.Post(ctx, []job.Posting{{Name: "part", Batch: "night"}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(results, err)
+		}
+		uuid := results[0].Job.ID.String()
+		if err := python.Claim(uuid, "conductor", 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := python.End(end, uuid, "conductor"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var night board.Batch
+	testserver.Eventually(t, "the batch is done", func() bool {
+		got, err := b.Batch(ctx, "night", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		night = got
+		return got.Done()
+	})
+	if want := (driver.Group{Trashed: 1, Consumed: 1, Closed: true, Followed: true}); night.Group != want || night.ThenID == (job.ID{}) {
+		t.Errorf("the batch is done with %+v, want %+v and what follows it", night, want)
+	}
 }

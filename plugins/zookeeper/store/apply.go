@@ -202,6 +202,8 @@ func (b *board) perform(ctx context.Context, op *driver.Op, begin func() bool) d
 		return b.post(ctx, op, begin)
 	case driver.Claim:
 		return b.claim(ctx, op, begin)
+	case driver.Tally:
+		return b.tallied(ctx, op, begin)
 	}
 	if r := b.extendedSince(ctx, op); r != nil {
 		return *r

@@ -88,8 +88,9 @@ func (a *attempt) run(ctx context.Context, decide decision, reply reply) driver.
 func (a *attempt) reconsider(ctx context.Context, v *view, failure error) error {
 	b := a.board
 	_, taken := errors.AsType[*takenError](failure)
+	_, grouped := errors.AsType[*groupError](failure)
 	switch {
-	case taken && !a.fresh: // the op may have been done before
+	case (taken || grouped) && !a.fresh: // the op may have been done before
 		a.view = nil
 	case session.Conflict(failure):
 		if err := b.checkRoot(ctx); err != nil {

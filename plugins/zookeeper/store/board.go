@@ -60,6 +60,7 @@ type board struct {
 	limits   map[string]int64 // what each limit stands at, as far as is known
 	counters counters
 	rates    counters
+	groups   counters
 }
 
 // A follower is how far one folder's changes are known.
@@ -77,7 +78,7 @@ type follower struct {
 func newBoard(s *Store, name string, at layout) *board {
 	b := &board{store: s, name: name, at: at, kick: make(chan struct{}, 1), state: make(chan struct{})}
 	b.life, b.stop = context.WithCancel(s.life)
-	b.counters.list, b.rates.list = map[string]*counter{}, map[string]*counter{}
+	b.counters.list, b.rates.list, b.groups.list = map[string]*counter{}, map[string]*counter{}, map[string]*counter{}
 	b.events.max = s.options.Events
 	b.events.changed = make(chan struct{})
 	b.clear()
@@ -199,7 +200,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, Alone: !*b.settings.Foreign, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Imports: true, Moves: b.settings.unmovable() == nil,
+		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Groups: true, Imports: true, Moves: b.settings.unmovable() == nil,
 	}
 }
 

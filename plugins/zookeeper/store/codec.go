@@ -26,7 +26,7 @@ func (r *record) encode() []byte {
 	}
 	w := writer{append(make([]byte, 0, size), recordFormat, byte(r.place))}
 	counts := r.limits != nil || r.claim != nil && r.claim.limits != nil
-	w.flags(r.posted, r.holdAlways, r.claim != nil, r.end != nil, counts, r.exact != exact{})
+	w.flags(r.posted, r.holdAlways, r.claim != nil, r.end != nil, counts, r.exact != exact{}, r.group != "")
 	w.uint(r.version)
 	w.uint(r.position)
 	w.int(r.changedAt)
@@ -65,6 +65,9 @@ func (r *record) encode() []byte {
 		w.uint(uint64(r.exact.created))
 		w.uint(uint64(r.exact.ended))
 	}
+	if r.group != "" {
+		w.bytes([]byte(r.group))
+	}
 	return w.out
 }
 
@@ -81,8 +84,8 @@ func decodeRecord(data []byte) (*record, error) {
 		return nil, fmt.Errorf("it stands at place %d: want at most %d", r.place, purged)
 	}
 	d := reader{in: data[2:]}
-	var claimed, hasEnd, counts, precise bool
-	d.flags(&r.posted, &r.holdAlways, &claimed, &hasEnd, &counts, &precise)
+	var claimed, hasEnd, counts, precise, grouped bool
+	d.flags(&r.posted, &r.holdAlways, &claimed, &hasEnd, &counts, &precise, &grouped)
 	r.version, r.position, r.changedAt = d.uint(), d.uint(), d.int()
 	d.raw(r.digest[:])
 	r.extra, r.created, r.order, r.status = d.bytes(), d.int(), d.uint(), d.bytes()
@@ -111,6 +114,9 @@ func decodeRecord(data []byte) (*record, error) {
 	}
 	if precise {
 		r.exact = exact{d.micros(), d.micros()}
+	}
+	if grouped {
+		r.group = string(d.bytes())
 	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = fmt.Errorf("%d bytes follow its end", len(d.in))

@@ -26,7 +26,7 @@ func fullRecord() *record {
 			{key: [16]byte{4}, kind: driver.Release, must: driver.HeldByToken, token: token, version: 1, position: 2, at: 3, notBefore: 4},
 			{key: [16]byte{5}, kind: driver.Remove, outcome: job.Consumed},
 		},
-		mark: [16]byte{7}, limits: transition.Moves{{Key: "jobs", By: 1}, {Key: "bytes", By: 1 << 40}},
+		mark: [16]byte{7}, limits: transition.Moves{{Key: "jobs", By: 1}, {Key: "bytes", By: 1 << 40}}, group: "night",
 	}
 }
 
@@ -179,6 +179,7 @@ func FuzzSmall(f *testing.F) {
 	f.Add((&entry{reason: "x"}).encode())
 	f.Add((&answer{grants: []grant{{}}}).encode())
 	f.Add((&head{pieces: 2}).encode())
+	f.Add((&census{2: 1 << 40}).encode())
 	f.Add(root{generation: 1}.encode())
 	f.Add(root{generation: 1, offset: 2, passage: transition.Passage{Move: [16]byte{1}}}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -190,6 +191,11 @@ func FuzzSmall(f *testing.F) {
 		if a, err := decodeAnswer(data, 1, 1, 1); err == nil {
 			if _, err := decodeAnswer(a.encode(), 1, 1, 1); err != nil {
 				t.Error(err)
+			}
+		}
+		if c, err := decodeCensus(data); err == nil {
+			if back, err := decodeCensus(c.encode()); err != nil || back != c {
+				t.Errorf("%v became %v, %v", c, back, err)
 			}
 		}
 		if h, err := decodeHead(data); err == nil {

@@ -33,9 +33,11 @@ type change struct {
 
 	answer *answer // to keep with a claim
 
-	within []driver.Limit // that the counters may not be above
-	keys   []driver.Key   // that the job takes
-	rates  []driver.Rate  // in which it counts
+	within  []driver.Limit // that the counters may not be above
+	group   string         // of a job that is posted: what counts it
+	emptied string         // the group that a post has waited for
+	keys    []driver.Key   // that the job takes
+	rates   []driver.Rate  // in which it counts
 
 	event   job.EventType
 	reason  string
@@ -100,12 +102,14 @@ func (b *board) commit(ctx context.Context, v *view, ch *change) (*view, written
 	}
 	err := b.takeKeys(ctx, v.id, ch.keys, func(keys func(*session.Multi)) error {
 		return b.pace(ctx, ch.rates, func(rates func(*session.Multi)) error {
-			moves := ch.moves(v.rec)
-			if len(moves) == 0 {
-				return do(func(m *session.Multi) { keys(m); rates(m) })
-			}
-			return b.count(ctx, ch, moves, func(add func(*session.Multi)) error {
-				return do(func(m *session.Multi) { keys(m); rates(m); add(m) })
+			return b.gather(ctx, ch, v.rec, func(groups func(*session.Multi)) error {
+				moves := ch.moves(v.rec)
+				if len(moves) == 0 {
+					return do(func(m *session.Multi) { keys(m); rates(m); groups(m) })
+				}
+				return b.count(ctx, ch, moves, func(add func(*session.Multi)) error {
+					return do(func(m *session.Multi) { keys(m); rates(m); groups(m); add(m) })
+				})
 			})
 		})
 	})

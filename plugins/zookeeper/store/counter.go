@@ -12,7 +12,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// A counter is a limit's or a rate's node as it was last seen. Changes of one counter are
+// A counter is a limit's, a rate's or a group's node as it was last seen. Changes of one counter are
 // made one after another on one host: side by side all but one would be refused.
 type counter struct {
 	turn  chan struct{} // holds one: whoever took it out may use what follows
@@ -22,6 +22,7 @@ type counter struct {
 	there   bool
 	value   int64
 	until   time.Time // of a rate: the end of its period
+	census  census    // of a group
 	version int32
 	readAt  time.Time
 }
@@ -216,8 +217,8 @@ func (b *board) tidyCounters(ctx context.Context) error {
 	return b.trimCounters(ctx, counterIdle)
 }
 
-// trimCounters takes away what has stood at 0 for so long, by the server's clock, and rates
-// whose period ended as long ago.
+// trimCounters takes away what has stood at 0 for so long, by the server's clock, rates whose
+// period ended as long ago, and groups that count nothing.
 func (b *board) trimCounters(ctx context.Context, idle time.Duration) error {
 	err := b.trimNodes(ctx, b.at.limits(), func(node session.Node) bool {
 		value, _ := binary.Varint(node.Data)
@@ -226,9 +227,16 @@ func (b *board) trimCounters(ctx context.Context, idle time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return b.trimNodes(ctx, b.at.rates(), func(node session.Node) bool {
+	err = b.trimNodes(ctx, b.at.rates(), func(node session.Node) bool {
 		e, err := decodeKey(node.Data)
 		return err == nil && b.now().wall.Sub(e.Until) >= idle
+	})
+	if err != nil {
+		return err
+	}
+	return b.trimNodes(ctx, b.at.groups(), func(node session.Node) bool {
+		c, err := decodeCensus(node.Data)
+		return err == nil && c == census{} && b.now().wall.Sub(atMillis(node.Stat.Mtime)) >= idle
 	})
 }
 

@@ -125,7 +125,8 @@ func (b *board) changeOf(op *driver.Op, plan *transition.Plan, v *view, at insta
 
 // begin makes the record of a job that is posted.
 func (ch *change) begin(op *driver.Op, v *view) {
-	ch.rec = &record{posted: true, digest: op.Posting.Digest, extra: op.Posting.Extra, limits: transition.Moves(nil).Limits(op.Limits, 1)}
+	ch.rec = &record{posted: true, digest: op.Posting.Digest, extra: op.Posting.Extra, limits: transition.Moves(nil).Limits(op.Limits, 1), group: op.Group}
+	ch.group, ch.emptied = op.Group, op.Emptied
 	if v.rec != nil {
 		ch.drop = v.rec.attached
 		if v.rec.place == purged {
@@ -193,7 +194,7 @@ func (ch *change) end(plan *transition.Plan, v *view, at instant) {
 // over writes that the job has ended.
 func (ch *change) over(plan *transition.Plan, v *view, at instant) {
 	r, e := ch.rec, &plan.Ending
-	r.place, r.limits, r.exact.ended = ended, nil, 0
+	r.place, r.limits, r.group, r.exact.ended = ended, nil, "", 0
 	r.end = &ending{outcome: e.Outcome, token: plan.EndedBy, stamped: true}
 	if e.Keep > 0 {
 		r.end.until, r.end.data, r.end.kept = at.wall.Add(e.Keep).UnixMilli(), e.Data, e.KeepPosting

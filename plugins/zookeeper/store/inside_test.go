@@ -144,6 +144,10 @@ func TestIdleCounters(t *testing.T) {
 	s.post(t, driver.Limit{Key: "stays", Max: 5})
 	id := s.post(t, driver.Limit{Key: "goes/away", Weight: 3, Max: 5})
 	s.one(t, driver.Op{Kind: driver.Remove, Job: id})
+	for _, group := range []string{"stays", "goes/away"} {
+		s.one(t, driver.Op{Kind: driver.Tally, Group: group, Close: true})
+	}
+	s.one(t, driver.Op{Kind: driver.Tally, Group: "goes/away", Forget: true})
 	for _, tc := range []struct {
 		idle time.Duration
 		want int
@@ -154,8 +158,12 @@ func TestIdleCounters(t *testing.T) {
 		if folder, err := s.client.List(t.Context(), b.at.limits()); err != nil || len(folder.Names) != tc.want {
 			t.Errorf("idle for %v: there are %v (%v), want %d", tc.idle, folder.Names, err, tc.want)
 		}
+		if folder, err := s.client.List(t.Context(), b.at.groups()); err != nil || len(folder.Names) != tc.want {
+			t.Errorf("idle for %v: there are the groups %v (%v), want %d", tc.idle, folder.Names, err, tc.want)
+		}
 	}
 	s.post(t, driver.Limit{Key: "goes/away", Weight: 3, Max: 5}) // though it is believed to be there
+	s.one(t, driver.Op{Kind: driver.Tally, Group: "goes/away", Close: true})
 }
 
 // TestClaimStandsWhileBoardIsReadAnew has the root be unreadable while the board is

@@ -42,6 +42,8 @@ func (l layout) keys() string             { return l.own + "/keys" }
 func (l layout) key(name string) string   { return l.keys() + "/" + escape(name) }
 func (l layout) rates() string            { return l.own + "/rates" }
 func (l layout) rate(key string) string   { return l.rates() + "/" + escape(key) }
+func (l layout) groups() string           { return l.own + "/groups" }
+func (l layout) group(name string) string { return l.groups() + "/" + escape(name) }
 func (l layout) seen() string             { return l.own + "/seen" }
 func (l layout) limit(key string) string  { return l.limits() + "/" + escape(key) }
 func (l layout) attached(id job.ID, name string) string {

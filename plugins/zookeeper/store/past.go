@@ -93,7 +93,8 @@ func (b *board) buryOne(ctx context.Context, v *view) error {
 	if where != "" {
 		ch.rec.place, ch.rec.trash = inTrash, where
 	} else {
-		ch.rec.place, ch.rec.limits, ch.rec.end = ended, nil, &ending{outcome: job.Consumed, stamped: true}
+		ch.rec.place, ch.rec.end = ended, &ending{outcome: job.Consumed, stamped: true}
+		ch.rec.limits, ch.rec.group = nil, ""
 		ch.rec.status, ch.rec.holdAlways, ch.rec.holdUntil = nil, false, 0
 	}
 	if _, _, err := b.commit(ctx, v, ch); err != nil && !session.Conflict(err) {

@@ -43,6 +43,7 @@ type record struct {
 	holdUntil  int64 // Unix milliseconds; 0: not held
 
 	limits transition.Moves // what the job counts for while it is on the board
+	group  string           // that counts the job, while it is on the board or in the trash; "": none
 
 	claim *claim
 	lock  int32 // the version that the lock's node has, where this record put one there
