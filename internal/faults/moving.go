@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,11 +118,6 @@ func (d *deployment) movers(t testing.TB, s Schedule, recorder *history.Recorder
 		all = append(all, side{"the moves of " + name, m.Run, func(ctx context.Context) error { return m.Rest(ctx, movePatience) }})
 	}
 	return all
-}
-
-// batches reports whether the store of a schedule's boards, or each of them, counts batches.
-func (s *Schedule) batches() bool {
-	return s.Store != ZooKeeper && !slices.Contains(s.Stores, ZooKeeper)
 }
 
 // movePatience is how long the last move may take when nothing is broken any more: one that

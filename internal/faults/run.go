@@ -158,11 +158,9 @@ func (d *deployment) sides(t testing.TB, s Schedule, recorder *history.Recorder,
 	still := reader.Board(clockBoard)
 	clock := d.clock(t, recorder)
 	all = append(all, side{"the schedules", clock.Run, func(ctx context.Context) error { return clock.Rest(ctx, still, patience) }})
-	if s.batches() {
-		c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
-		batches := workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
-		all = append(all, side{"the batches", batches.Run, func(ctx context.Context) error { return batches.Rest(ctx, still, patience) }})
-	}
+	c := dial(t, client.Config{Addr: strings.Join(d.addrs, ","), Token: secret, CallTimeout: time.Second, RetryFor: -1})
+	batches := workload.NewBatches(recorder, c.Board(clockBoard), s.Seed)
+	all = append(all, side{"the batches", batches.Run, func(ctx context.Context) error { return batches.Rest(ctx, still, patience) }})
 	if told != nil {
 		hooks := d.webhooks(t, told, recorder, s)
 		all = append(all, side{"what webhooks are told", hooks.Run, func(ctx context.Context) error { return hooks.Rest(ctx, reader.Board(deliveriesBoard), patience) }})
