@@ -1,10 +1,15 @@
 package board
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // TestFirstNames has the first names be kept of many more than there is room for.
@@ -31,4 +36,36 @@ func TestFirstNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// batchless is a driver that counts no groups.
+type batchless struct{ driver.Driver }
+
+// OpenBoard opens a board and says so.
+func (d batchless) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	status, err := d.Driver.OpenBoard(ctx, spec)
+	status.Capabilities.Groups = false
+	return status, err
+}
+
+// TestBatchesOfADriverWithout: each call about a batch says that there are none, and what to do.
+func TestBatchesOfADriverWithout(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, batchless{openStore(t)}, Spec{})
+		results, err := b.Post(t.Context(), []job.Posting{{Name: "part", Batch: "b"}, {Name: "of none"}})
+		if err != nil || results[1].Err != nil {
+			t.Fatal(results, err)
+		}
+		errs := map[string]error{"a post": results[0].Err}
+		_, errs["put"] = b.PutBatch(t.Context(), "b", nil, 1)
+		_, errs["get"] = b.Batch(t.Context(), "b", 0)
+		_, errs["close"] = b.CloseBatch(t.Context(), "b")
+		_, _, errs["list"] = b.Batches(t.Context(), "", 10, nil)
+		for what, err := range errs {
+			if job.KindOf(err) != job.Unsupported || !strings.Contains(err.Error(), "this board's driver counts no batches") || !strings.Contains(err.Error(), "a board in another store") {
+				t.Errorf("%s: %v, want UNSUPPORTED and what would do", what, err)
+			}
+		}
+	})
 }
