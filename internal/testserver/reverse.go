@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ type Reverse struct {
 	Addr  string // https://127.0.0.1:PORT
 	Certs *Certificates
 
+	lines   string          // of servers, in place of the one of the example; empty: that one
 	reload  syscall.Signal  // has it read its configuration anew
 	workers func() []string // the processes that take new calls
 	control string          // the socket of HAProxy's master
@@ -32,7 +34,19 @@ var Reverses = []string{"nginx", "ingress-nginx", "haproxy"}
 // until it passes calls on, and stops it when the test ends.
 func StartReverse(t testing.TB, name, server string) *Reverse {
 	t.Helper()
-	r := &Reverse{Certs: NewCertificates(t), reload: syscall.SIGHUP}
+	return startReverse(t, name, strings.TrimPrefix(server, "http://"), "")
+}
+
+// StartBalancer is StartReverse before several servers, whose lines are given as they stand in
+// the proxy's configuration.
+func StartBalancer(t testing.TB, name, lines string) *Reverse {
+	t.Helper()
+	return startReverse(t, name, "", lines)
+}
+
+func startReverse(t testing.TB, name, server, lines string) *Reverse {
+	t.Helper()
+	r := &Reverse{Certs: NewCertificates(t), lines: lines, reload: syscall.SIGHUP}
 	r.workers = r.nginxWorkers
 	if name == "haproxy" {
 		r.reload, r.workers = syscall.SIGUSR2, r.haproxyWorkers
@@ -48,9 +62,9 @@ func StartReverse(t testing.TB, name, server string) *Reverse {
 		addr := freeAddr(t)
 		r.Addr = "https://" + addr
 		if name == "haproxy" {
-			r.haproxy(addr, strings.TrimPrefix(server, "http://"))
+			r.haproxy(addr, server)
 		} else {
-			r.nginx(name+".conf", addr, strings.TrimPrefix(server, "http://"))
+			r.nginx(name+".conf", addr, server)
 		}
 	})
 	return r
@@ -98,6 +112,9 @@ func (r *Reverse) config(dir, text string) string {
 	return path
 }
 
+// oneServer is the line of an example that names the one server.
+var oneServer = regexp.MustCompile(`(?m)^ +server (one )?127\.0\.0\.1:7422.*\n`)
+
 // example returns the text of an example with this test's addresses and paths.
 func (r *Reverse) example(name string, oldAndNew ...string) string {
 	r.t.Helper()
@@ -106,6 +123,10 @@ func (r *Reverse) example(name string, oldAndNew ...string) string {
 		r.t.Fatal(err)
 	}
 	text := string(content)
+	if r.lines != "" {
+		text = oneServer.ReplaceAllLiteralString(text, r.lines)
+		oldAndNew = append(oldAndNew[2:], r.lines, r.lines) // the address has gone with its line
+	}
 	for i := 0; i < len(oldAndNew); i += 2 {
 		if !strings.Contains(text, oldAndNew[i]) {
 			r.t.Fatalf("examples/proxies/%s has no %s", name, oldAndNew[i])
