@@ -99,6 +99,11 @@ func (s *Server) Restart() {
 	s.t.Fatalf("the server is not ready:\n%s", s.Log())
 }
 
+// Use has the next start run another program, with the drivers in a folder.
+func (s *Server) Use(program, drivers string) {
+	s.program, s.Env = program, append(s.Env, "BOARDD_PLUGIN_DIR="+drivers)
+}
+
 // Launch starts the server and does not wait for it.
 func (s *Server) Launch() {
 	s.t.Helper()
