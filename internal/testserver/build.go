@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -39,12 +40,11 @@ func Root(t testing.TB) string {
 // a process of its own.
 //
 // What was built stays in .tools/programs, for the next test, whose process may be
-// another: then the compiler only looks whether it is still right, and links nothing. It
-// is built as `go build ./...` builds, so that what that has compiled is used.
+// another: then the compiler only looks whether it is still right, once in a process, and
+// links nothing. It is built as `go build ./...` builds, so that what that has compiled is used.
 func Build(t testing.TB, pkg string, tags ...string) string {
 	t.Helper()
 	root := Root(t)
-	readSources(t, root)
 	kept := filepath.Join(root, ".tools", "programs", strings.Join(append([]string{"tags"}, tags...), "-"), filepath.FromSlash(pkg))
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
 		t.Fatal(err)
@@ -58,10 +58,39 @@ func Build(t testing.TB, pkg string, tags ...string) string {
 			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 		}
 	}
-	run("go", "build", "-tags", strings.Join(tags, ","), "-o", kept, pkg)
+	if !builtHere(kept) {
+		readSources(t, root)
+		run("go", "build", "-tags", strings.Join(tags, ","), "-o", kept, pkg)
+		remember(t, kept)
+	}
 	program := filepath.Join(t.TempDir(), filepath.Base(pkg))
 	run("cp", kept, program) // a process of its own: nothing that this one starts meanwhile has the copy open, and forbids to run it
 	return program
+}
+
+// built has, by its path, what os.Stat says of each program that this process has built.
+var built sync.Map
+
+func remember(t testing.TB, path string) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built.Store(path, info)
+}
+
+// builtHere reports whether this process built the program at path, and nobody has replaced
+// it since: the sources do not change while tests run, and to have the compiler look whether
+// they did takes as long as many a test.
+func builtHere(path string) bool {
+	before, ok := built.Load(path)
+	if !ok {
+		return false
+	}
+	now, err := os.Stat(path)
+	old, _ := before.(os.FileInfo)
+	return err == nil && os.SameFile(now, old) && now.Size() == old.Size() && now.ModTime().Equal(old.ModTime())
 }
 
 // BuildWith builds boardd with drivers of plugins/ in the folder beside it, where it
