@@ -16,7 +16,7 @@ run: ## serve a board to try things with, on 127.0.0.1:7422
 
 test: ## install what the tests need where that is possible, and run all of them
 	./scripts/setup.sh
-	./scripts/test.sh
+	./scripts/test.sh $(TESTFLAGS)
 
 lint: ## run the linters, and check the format
 	go run $(LINTER) config verify

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test: those of this module, and those of each example that is a
-# module of its own, and of bench/peers, which is one, too.
+# module of its own, and of bench/peers, which is one, too. Arguments go to go test for this
+# module's packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +10,8 @@ cd "$(dirname "$0")/.."
 export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 
 # A package takes at most twenty minutes, beside other work on two cores: one that takes longer
-# hangs, and its goroutines are printed while the rest still has time to run.
-# What fails first keeps nothing else from being run.
+# hangs, and its goroutines are printed while the rest still has time to run. What fails keeps
+# nothing else from being run.
 failed=0
 tests() { go test -shuffle=on -timeout 20m "$@" || failed=1; }
 
@@ -19,10 +20,13 @@ tests() { go test -shuffle=on -timeout 20m "$@" || failed=1; }
 # tenth of their seeds.
 mapfile -t others < <(go list ./... | grep -v '/internal/simulation\(/\|$\)')
 [ ${#others[@]} -gt 100 ] || { echo "go list found ${#others[@]} packages" >&2; exit 1; }
-tests ./internal/simulation/...
-BOARDD_TEST_SEEDS=1000 tests -race -run 'Seeds|Kept' ./internal/simulation/...
+tests "$@" ./internal/simulation/...
+BOARDD_TEST_SEEDS=1000 tests -race -run 'Seeds|Kept' "$@" ./internal/simulation/...
 
-tests -race "${others[@]}"
+# Half as many packages again as there are processors, rounded up: while a package waits
+# for leases, for servers that start and for ones that are gone, the others have them.
+processors=$(getconf _NPROCESSORS_ONLN)
+tests -race -p $((processors + (processors + 1) / 2)) "$@" "${others[@]}"
 
 while read -r mod; do
   dir=$(dirname "$mod")
