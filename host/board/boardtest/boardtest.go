@@ -83,6 +83,7 @@ func Run(t *testing.T, h Harness) {
 		{"batch-list", batchList},
 		{"ended-since", endedSince},
 		{"bookmarks", bookmarks},
+		{"cursor-ahead", cursorAhead},
 		{"samples", samples},
 		{"schedule-ticks", scheduleTicks},
 		{"schedule-overlap", scheduleOverlap},

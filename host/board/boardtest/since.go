@@ -1,6 +1,8 @@
 package boardtest
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +95,39 @@ func (s *suite) endings(h *host, from string, until job.EventType, of job.ID) ma
 			if e := &events[i]; e.Type == until && e.Job.ID == of {
 				return told
 			}
+		}
+	}
+}
+
+// cursorAhead: a cursor that is ahead of where the board ever was is told to resync, and what
+// another host has told of is not.
+func cursorAhead(_ *testing.T, s *suite) {
+	h, other := s.start(board.Spec{}), s.start(board.Spec{})
+	_, from, err := h.Events(s.within(), "", 1, 0)
+	s.kind(err, job.NoKind)
+	generation, position, _ := strings.Cut(from, ".")
+	at, err := strconv.ParseUint(position, 10, 64)
+	s.kind(err, job.NoKind)
+	ahead := generation + "." + strconv.FormatUint(at+1<<30, 10)
+	events, next, err := h.Events(s.within(), ahead, 1, 5*time.Second)
+	s.kind(err, job.NoKind)
+	if len(events) != 1 || events[0].Type != job.Resync || next == ahead {
+		s.Fatalf("a cursor that is ahead got %+v and %q, want RESYNC and where the board is", events, next)
+	}
+	id := h.post(job.Posting{Name: "after"}).ID
+	for cursor, events := next, []job.Event(nil); len(events) == 0; {
+		events, cursor, err = h.Events(s.within(), cursor, 1, 5*time.Second)
+		s.kind(err, job.NoKind)
+		if len(events) == 0 {
+			continue
+		}
+		if events[0].Type != job.Posted || events[0].Job.ID != id {
+			s.Errorf("after it came %+v", events)
+		}
+		told, _, err := other.Events(s.within(), cursor, 1, 0)
+		s.kind(err, job.NoKind)
+		if len(told) > 0 && told[0].Type == job.Resync {
+			s.Errorf("what one host has told of is a place that another one says was never there")
 		}
 	}
 }
