@@ -393,6 +393,45 @@ func TestLapsedUntold(t *testing.T) {
 	}
 }
 
+// It need not be told either of a claim that an operator ended before, and may be told that it has
+// none; of one that was ended later it has to be.
+func TestReleasedUntold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		store    string
+		released int // when, in ms
+		told     bool
+		want     bool
+	}{
+		{"zookeeper", 100, true, true},
+		{"zookeeper", 100, false, true},
+		{"zookeeper", 300, true, false},
+		{"zookeeper", 300, false, false},
+		{"redis", 100, true, false},
+	} {
+		h := &history.History{Store: c.store, Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(1, "p", history.Post, b, posting(2)),
+			call(2, "w", history.Claim, b, claim("w", "t2", 2)),
+			call(c.released, "o", history.Release, a, nil),
+			call(400, "r", history.Get, a, shows(job.Unclaimed, "")),
+		}}
+		if !c.told {
+			h.Ops[2] = call(2, "w", history.Claim, "", func(op *history.Op) { op.Owner = "w" })
+		}
+		h.Ops[2].End, h.Ops[4].Owners = 200*time.Millisecond, []string{"w"}
+		h.Watchers = []history.Watcher{{Name: "x", Events: []history.Event{
+			{Job: a, Type: job.Posted, Position: 1, Seen: time.Millisecond},
+			{Job: b, Type: job.Posted, Position: 2, Seen: time.Millisecond},
+			{Job: a, Type: job.ClaimedEvent, Owner: "w", Position: 3, Seen: 50 * time.Millisecond},
+			{Job: a, Type: job.Abandoned, Position: 5, Seen: time.Duration(c.released) * time.Millisecond},
+		}}}
+		if good := !finds(h, "refusals") && !finds(h, "linear"); good != c.want {
+			t.Errorf("%+v: good: %v: %v", c, good, check.Run(h))
+		}
+	}
+}
+
 // Where each host tells by itself when a lease is over, one may refuse a token and another
 // not yet, after the lease; before that none may.
 func TestLeaseOverAtOneHost(t *testing.T) {

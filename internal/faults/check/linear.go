@@ -112,7 +112,7 @@ func withLostClaims(h *history.History) []history.Op {
 			lose(op)
 		case op.Outcome == history.Done && op.Job == "" && h.Moved(op.Board, op.Begin, op.End):
 			lose(unanswered(op))
-		case op.Outcome == history.Done && op.Job != "":
+		case op.Outcome == history.Done:
 			calls[op.Owner] = append(calls[op.Owner], op)
 		}
 	}

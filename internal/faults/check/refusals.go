@@ -45,8 +45,9 @@ func refusals(h *history.History) (problems []Problem) {
 	return problems
 }
 
-// lapsedUntold reports whether the claim of a job that a call's answer lacks had lapsed
-// before the call was answered, and the job had gone to somebody else. On ZooKeeper each
+// lapsedUntold reports whether the claim of a job that a call's answer lacks had ended before the
+// call was answered: the job had gone to somebody else, or its lease was seen to be over, or it
+// was taken from its owner, who knew no token to give it back with. On ZooKeeper each
 // claim of a call is a step of its own; where the driver is killed between them, the
 // answer to the next try is made of those claims that still stand. A board that has moved
 // meanwhile does not know the next try again.
@@ -64,7 +65,7 @@ func lapsedUntold(h *history.History, key ownedJob, calls []history.Op) bool {
 	})
 	return next || slices.ContainsFunc(h.Watchers, func(w history.Watcher) bool {
 		return slices.ContainsFunc(w.Events, func(e history.Event) bool {
-			return e.Job == key.job && e.Type == job.Expired && e.Seen < answered
+			return e.Job == key.job && (e.Type == job.Expired || e.Type == job.Abandoned) && e.Seen > calls[0].Begin && e.Seen < answered
 		})
 	})
 }
