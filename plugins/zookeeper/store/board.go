@@ -36,6 +36,7 @@ type board struct {
 	fault      error  // why the board is not loaded, as far as is known
 	loads      uint64 // how often everything that was read was forgotten, to be read anew
 	root       root
+	frozen     uint64               // the change that froze the board for a move; 0: it is not frozen
 	rootEvent  <-chan session.Event // the watch of the root; nil: it has fired
 	acl        []session.ACL
 

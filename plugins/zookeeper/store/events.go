@@ -154,7 +154,7 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 	switch {
 	case begins && (w.after < e.floor || w.after > b.horizon), !begins && w.next < e.first:
 		changes.Resync = true
-		w.after, begins = e.told, true
+		w.after, begins = b.sofar(e.told), true
 	}
 	if begins {
 		w.next = e.first
@@ -169,7 +169,7 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 	at := b.instant()
 	changes.List = at.shownOf(list)
 	before := w.after
-	w.after = max(w.after, e.told)
+	w.after = max(w.after, b.sofar(e.told))
 	changes.Position = at.shown(w.after)
 	return changes, len(list) > 0 || changes.Resync || w.after > before, e.changed, nil
 }

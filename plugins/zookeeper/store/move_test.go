@@ -293,3 +293,43 @@ func TestDocumentsOfAMovingBoard(t *testing.T) {
 		t.Errorf("a document of a board that was dropped while it was frozen: %v", err)
 	}
 }
+
+// TestFrozenPositions has a frozen board be left, which is a change in ZooKeeper, and none of the
+// board: no host says of it that it has come further, so that nobody has a cursor which the new store
+// would take for one of its own.
+func TestFrozenPositions(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	first, _ := inside(t, z, Options{})
+	_, b := inside(t, z, Options{})
+	first.post(t)
+	first.move(t, driver.Move{Step: driver.Freeze})
+	var frozen driver.Position
+	for page, err := range first.Scan(t.Context(), "b", driver.ScanRequest{Limit: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		frozen = page.Position
+	}
+	heard := func(what string, so func() bool) {
+		t.Helper()
+		testserver.Eventually(t, what, func() bool {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return so()
+		})
+	}
+	heard("the other host knows that the board is frozen", func() bool { return b.frozen > 0 })
+	first.move(t, driver.Move{Step: driver.Leave})
+	heard("the other host knows that it was left", func() bool { return b.instant().shown(b.events.told) > frozen })
+	w := &watcher{board: b}
+	changes, _, _, err := w.step()
+	if err != nil || changes.Position != frozen {
+		t.Errorf("a watch is at %d, %v: want %d, where the board was frozen", changes.Position, err, frozen)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if status := b.status(); status.Position != frozen {
+		t.Errorf("the board is at %d: want %d", status.Position, frozen)
+	}
+}

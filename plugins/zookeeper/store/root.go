@@ -249,7 +249,7 @@ func (b *board) status() driver.BoardStatus {
 		durability = driver.Durable // for all that is known; one name may stand for many servers
 	}
 	return driver.BoardStatus{
-		Generation: b.root.generation, Position: b.instant().shown(b.events.told), Durability: durability,
+		Generation: b.root.generation, Position: b.instant().shown(b.sofar(b.events.told)), Durability: durability,
 		Capabilities: b.capabilities(), Window: b.spec.Window, MaxFinals: b.spec.MaxFinals,
 		Witness: b.root.memory(uint64(b.instant().shown(b.horizon))),
 	}
@@ -310,7 +310,7 @@ func (b *board) noteRoot(now root, event <-chan session.Event) (same bool) {
 		b.rootEvent = event
 	}
 	if same && later {
-		b.root = now
+		b.root, b.frozen = now, now.freezes(b.frozen)
 		b.reached(now.zxid)
 		b.wake()
 	}
@@ -320,6 +320,28 @@ func (b *board) noteRoot(now root, event <-chan session.Event) (same bool) {
 	}
 	b.reload(job.Errorf(job.Unavailable, "the board has a new generation, or came from another store"))
 	return false
+}
+
+// freezes returns the change that froze the board: what was known of it, or the root's last one; 0:
+// it is not frozen.
+func (r root) freezes(known uint64) uint64 {
+	switch {
+	case r.passage.Closed() == nil || r.passage.Receiving:
+		return 0
+	case known > 0:
+		return known
+	}
+	return r.zxid
+}
+
+// sofar is how far the board is said to have come that has come to a change. ZooKeeper goes on
+// counting what is done elsewhere: of a board that a move froze, nobody may be told that it went on,
+// since the new store numbers its changes from there. b.mu is held.
+func (b *board) sofar(upTo uint64) uint64 {
+	if b.frozen > 0 {
+		return min(upTo, b.frozen)
+	}
+	return upTo
 }
 
 // alike reports whether a board that is known by one root is known by the other one, too.

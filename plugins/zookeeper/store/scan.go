@@ -77,7 +77,7 @@ func (b *board) marks(req driver.ScanRequest) ([]mark, uint64, []driver.BadRecor
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := b.instant()
-	start := uint64(at.shown(b.upTo()))
+	start := uint64(at.shown(b.sofar(b.upTo())))
 	var after mark
 	if req.After != "" {
 		var text string
