@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/boardd/boardd/internal/testneed"
+	"github.com/boardd/boardd/internal/testserver"
 )
 
 // goTemplate returns the folder of the template in Go. It reads it, so that the
@@ -25,19 +28,33 @@ func goTemplate(t *testing.T) string {
 	return dir
 }
 
+// policyTest runs "boardd policy test" in a process of its own, without the race detector,
+// with which compiling a policy takes seven times the processor time.
+func policyTest(t *testing.T, program string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := exec.CommandContext(t.Context(), program, append([]string{"policy", "test"}, args...)...)
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
 // A policy in Go runs as a module and natively, and both have to be right; the
 // fuel of each case has to be what a file says.
 func TestPolicyInGo(t *testing.T) {
 	t.Parallel()
 	template, dir := goTemplate(t), t.TempDir()
+	program := testserver.Build(t, "./cmd/boardd")
 	cases, wrong, fuel := filepath.Join(dir, "cases.json"), filepath.Join(dir, "wrong.json"), filepath.Join(dir, "fuel.json")
 	write(t, cases, `{"cases": [{"name": "as it is", "worker": {"gpu": "a100"}, "jobs": [{"name": "first"}, {"name": "second", "labels": {"tier": "gold"}}],
 		"verdicts": ["allow", "allow"], "order": ["second", "first"]}]}`)
 	write(t, wrong, `{"cases": [{"name": "not so", "jobs": [{"name": "first"}], "verdicts": ["deny"]}]}`)
 	try := func(code int, want ...string) {
 		t.Helper()
-		args := append([]string{"policy", "test", template}, strings.Fields(want[0])...)
-		got, out, errs := runIn(t, nil, "", args...)
+		args := append([]string{template}, strings.Fields(want[0])...)
+		got, out, errs := policyTest(t, program, args...)
 		if got != code {
 			t.Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, out, errs)
 		}
@@ -93,7 +110,7 @@ func main() {}
 `)
 	cases := filepath.Join(t.TempDir(), "cases.json")
 	write(t, cases, `{"cases": [{"name": "in turn", "jobs": [{"name": "first"}, {"name": "last"}], "order": ["first", "last"]}]}`)
-	code, out, errs := runIn(t, nil, "", "policy", "test", dir, cases)
+	code, out, errs := policyTest(t, testserver.Build(t, "./cmd/boardd"), dir, cases)
 	if want := cases + ", natively: in turn: the order is last first, want first last\n"; code != 1 || out != want {
 		t.Errorf("exit code %d: %s%s\nwant 1: %s", code, out, errs, want)
 	}
