@@ -160,10 +160,7 @@ func configure(s Schedule, programs, begins, backend string, place func(string) 
 func (d *deployment) start(t testing.TB, programs string, s Schedule, config func(programs string) []byte) {
 	t.Helper()
 	for i := range s.Servers {
-		folder := programs
-		if s.Before != "" && i%2 == int(s.Seed%2) {
-			folder = s.Before
-		}
+		folder := s.folder(programs, i)
 		path := filepath.Join(t.TempDir(), "boardd.hcl")
 		if err := os.WriteFile(path, config(folder), 0o600); err != nil {
 			t.Fatal(err)
@@ -180,6 +177,14 @@ func (d *deployment) start(t testing.TB, programs string, s Schedule, config fun
 		d.Servers, d.Doors = append(d.Servers, server), append(d.Doors, door)
 		d.addrs = append(d.addrs, "http://"+door.Addr())
 	}
+}
+
+// folder is that of the n-th server's programs.
+func (s *Schedule) folder(programs string, n int) string {
+	if s.Before != "" && n%2 == int(s.Seed%2) {
+		return s.Before
+	}
+	return programs
 }
 
 func (d *deployment) redis(t testing.TB) string {

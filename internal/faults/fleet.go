@@ -17,7 +17,7 @@ import (
 // is not known there, since calls are passed on, so no policy changes. The faults last for
 // long enough that servers are taken for gone, and come back.
 func (s *Schedule) gather(random *rand.Rand) {
-	s.Policies, s.PutBack, s.Forgets = false, false, false
+	s.Policies, s.Forgets = false, false
 	s.Servers = 2 + int(s.Seed%3)
 	s.Length += 8 * time.Second
 	kinds := [][]string{
@@ -33,6 +33,9 @@ func (s *Schedule) gather(random *rand.Rand) {
 		{"peer", "store", "client"},
 	}
 	s.Kinds = kinds[random.IntN(len(kinds))]
+	if s.PutBack = s.Seed%8 == 7; s.PutBack { // the servers have lost each other meanwhile, and so have two owners of each board
+		s.Kinds, s.Tenants = []string{"none"}, false
+	}
 }
 
 // fleet starts servers that serve their boards together. Each is reached by the others through
@@ -42,11 +45,12 @@ func (d *deployment) fleet(t testing.TB, programs string, s Schedule, told *work
 	backend := d.redis(t)
 	for i := range s.Servers {
 		path := filepath.Join(t.TempDir(), "boardd.hcl")
-		server := testserver.New(t, filepath.Join(programs, "boardd"), "", "--config", path)
+		folder := s.folder(programs, i)
+		server := testserver.New(t, filepath.Join(folder, "boardd"), "", "--config", path)
 		addr := strings.TrimPrefix(server.Addr, "http://")
 		door, way := testserver.NewProxy(t, addr), testserver.NewProxy(t, addr)
 		shared := fmt.Sprintf("advertise = %q\ncatalog { backend = \"main\" }", "http://"+way.Addr())
-		config := configure(s, programs, shared, backend, anywhere, told)
+		config := configure(s, folder, shared, backend, anywhere, told)
 		if err := os.WriteFile(path, config, 0o600); err != nil {
 			t.Fatal(err)
 		}

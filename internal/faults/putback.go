@@ -20,7 +20,7 @@ type kept struct {
 // keeps returns where the deployment's store keeps its data.
 func (d *deployment) keeps(store string) kept {
 	switch store {
-	case Redis:
+	case Redis, Fleet:
 		return kept{d.Redis[0].Dir, d.Redis[0].Kill, d.Redis[0].Restart}
 	case Postgres:
 		return kept{d.Postgres.Dir, d.Postgres.Kill, d.Postgres.Restart}
@@ -33,7 +33,8 @@ func (d *deployment) keeps(store string) kept {
 }
 
 // putBack copies the store's data after a third of the time, and puts the copy back after
-// another third, as somebody does who restores a backup.
+// another third, as somebody does who restores a backup. The servers of a fleet have lost each
+// other from the copy on until after that, so that each of them serves every board by itself.
 func (d *deployment) putBack(t testing.TB, recorder *history.Recorder, s Schedule) {
 	t.Helper()
 	k, copied := d.keeps(s.Store), filepath.Join(t.TempDir(), "copy")
@@ -52,11 +53,18 @@ func (d *deployment) putBack(t testing.TB, recorder *history.Recorder, s Schedul
 		}
 		k.start()
 	}
+	apart := func(cut bool) {
+		for _, way := range d.Ways {
+			way.Sever(cut)
+		}
+	}
 	wait()
 	exchange(k.folder, copied)
+	apart(true)
 	wait()
 	from := recorder.Now()
 	exchange(copied, k.folder)
+	apart(false)
 	recorder.AddFault(from, "put back")
 	wait()
 }
