@@ -26,17 +26,23 @@ func (r release) runs(s *testserver.Server) {
 // versionBoards are enough for each of three servers to have some.
 const versionBoards = 24
 
-// TestFleetOfTwoVersions has the servers of a fleet, which are of this commit, taken one by one
-// to the programs of the commit that BOARDD_TEST_BEFORE names, and back, under callers who know
-// two of them. In between both stand side by side: each passes calls on to the other, and gives
-// it boards. No call fails. Without that variable the test does nothing, since it builds a
-// boardd of that commit.
+// TestFleetOfTwoVersions runs a fleet beside the programs of each commit that BOARDD_TEST_BEFORE
+// names. Without that variable the test does nothing, since it builds a boardd of each.
 func TestFleetOfTwoVersions(t *testing.T) {
 	t.Parallel()
-	commit := os.Getenv("BOARDD_TEST_BEFORE")
-	if commit == "" {
-		t.Skip("BOARDD_TEST_BEFORE names no commit")
+	for _, commit := range strings.Fields(os.Getenv("BOARDD_TEST_BEFORE")) {
+		t.Run(commit, func(t *testing.T) {
+			t.Parallel()
+			twoVersions(t, commit)
+		})
 	}
+}
+
+// twoVersions has the servers of a fleet, which are of this commit, taken one by one to the
+// programs of another, and back, under callers who know two of them. In between both stand side
+// by side: each passes calls on to the other, and gives it boards. No call fails.
+func twoVersions(t *testing.T, commit string) {
+	t.Helper()
 	built := testserver.BuildBefore(t, commit, "./cmd/boardd", "./plugins/redis")
 	program := withDriver(t, "redis")
 	present := release{program, filepath.Join(filepath.Dir(program), "plugins")}
