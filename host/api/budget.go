@@ -77,6 +77,7 @@ func (p *portion) reserve(ctx context.Context, size int) error {
 	more := size - p.size
 	want := &portion{budget: n, tenant: p.tenant, size: more, given: make(chan struct{})}
 	n.waiting = append(n.waiting, want)
+	n.advance() // there may be room since it was tried
 	n.mu.Unlock()
 	if err := want.wait(ctx); err != nil {
 		return err

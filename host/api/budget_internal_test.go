@@ -85,7 +85,8 @@ func TestBudgetAtItsEdges(t *testing.T) {
 	})
 }
 
-// TestBudgetHammer reserves and gives back in every way at once.
+// TestBudgetHammer reserves and gives back in every way at once. Who wants more while others hold
+// all that there is gives up soon: those may want more, too.
 func TestBudgetHammer(t *testing.T) {
 	t.Parallel()
 	n := &budget{most: MaxBytes, mostOfTenant: MaxTenantBytes}
@@ -99,7 +100,9 @@ func TestBudgetHammer(t *testing.T) {
 				}
 				p := &portion{budget: n, tenant: fmt.Sprint(i % 3)}
 				if p.reserve(ctx, MaxRequest) == nil && round%2 == 0 {
-					_ = p.reserve(ctx, 2*MaxRequest)
+					growing, stop := context.WithTimeout(ctx, time.Millisecond)
+					_ = p.reserve(growing, 2*MaxRequest)
+					stop()
 				}
 				if used, _ := n.held(); used > MaxBytes {
 					t.Errorf("%d bytes are under way", used)
