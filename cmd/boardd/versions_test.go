@@ -30,7 +30,7 @@ const versionBoards = 24
 // names. Without that variable the test does nothing, since it builds a boardd of each.
 func TestFleetOfTwoVersions(t *testing.T) {
 	t.Parallel()
-	for _, commit := range strings.Fields(os.Getenv("BOARDD_TEST_BEFORE")) {
+	for commit := range strings.FieldsSeq(os.Getenv("BOARDD_TEST_BEFORE")) {
 		t.Run(commit, func(t *testing.T) {
 			t.Parallel()
 			twoVersions(t, commit)
