@@ -205,7 +205,7 @@ func TestSizes(t *testing.T) {
 		{"a little bomb", zip(t, []byte(body(9<<20))), []string{"Content-Encoding", "gzip"}, 400, tooLarge},
 		{"a bomb", zip(t, bytes.Repeat([]byte{' '}, 48<<20)), []string{"Content-Encoding", "gzip"}, 400, tooLarge},
 		{"not zipped at all", body(100), []string{"Content-Encoding", "gzip"}, 400, "gzip"},
-		{"zipped in an unknown way", body(100), []string{"Content-Encoding", "br"}, 501, `unknown compression "br"`},
+		{"zipped in an unknown way", body(100), []string{"Content-Encoding", "br"}, 501, `the header Content-Encoding: want gzip or identity, got "br"`},
 	} {
 		r := s.do(t, http.MethodPost, rpc+"CountJobs", rootSecret, c.body, c.headers...)
 		if _, message := r.failure(); r.status != c.status || !strings.Contains(message, c.message) {
