@@ -94,7 +94,7 @@ func inFile(path string) ([]Point, error) {
 		return true
 	})
 	ast.Inspect(file, func(n ast.Node) bool {
-		if s := selected(n, name); s != nil && !called[s] && s.Sel.Name != "Enabled" {
+		if s := selected(n, name); s != nil && !called[s] && s.Sel.Name != "Enabled" && s.Sel.Name != "Variable" {
 			err = fmt.Errorf("%s: %s.%s is not called here: nobody can tell its point", files.Position(s.Pos()), name, s.Sel.Name)
 		}
 		return true

@@ -44,6 +44,7 @@ func TestWhatCannotBeListed(t *testing.T) {
 	for body, want := range map[string]string{
 		`failpoint.Hit("a/b")`:                         "",
 		`_ = failpoint.Environment()`:                  "",
+		`_ = failpoint.Variable`:                       "",
 		`name := "x"; failpoint.Hit(name)`:             "as text in quotes",
 		`failpoint.Hit("x/" + "y")`:                    "as text in quotes",
 		`f := failpoint.Hit; f("x")`:                   "is not called here",
