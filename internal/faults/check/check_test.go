@@ -432,6 +432,22 @@ func TestReleasedUntold(t *testing.T) {
 	}
 }
 
+// Who is told that it has nothing may have been given a job by a try before, whose answer was lost.
+func TestToldOfNothingAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	h := &history.History{Store: "redis", Ops: []history.Op{
+		call(0, "p", history.Post, a, posting(1)),
+		call(1, "w", history.Claim, "", unknown(claim("w", "", 0))),
+		call(10, "v", history.Claim, a, refused(job.AlreadyClaimed, func(op *history.Op) { op.Owner = "v" })),
+		call(20, "r", history.Get, a, shows(job.Claimed, "w")),
+		call(30, "w", history.Claim, "", func(op *history.Op) { op.Owner = "w" }),
+	}}
+	h.Ops[1].Request, h.Ops[4].Request = "once", "once"
+	if problems := check.Linear(h); len(problems) > 0 {
+		t.Errorf("the history is good: %v", problems)
+	}
+}
+
 // Where each host tells by itself when a lease is over, one may refuse a token and another
 // not yet, after the lease; before that none may.
 func TestLeaseOverAtOneHost(t *testing.T) {

@@ -99,7 +99,7 @@ func withLostTries(h *history.History, ops []history.Op) []history.Op {
 // got put to the jobs that were seen in its owner's hands. Who is told that it got nothing may
 // have asked twice, and its board moved in between.
 func withLostClaims(h *history.History) []history.Op {
-	lost, calls := map[string]history.Op{}, map[string][]history.Op{}
+	lost, calls, nothing := map[string]history.Op{}, map[string][]history.Op{}, map[string][]history.Op{}
 	lose := func(op history.Op) {
 		if first, ok := lost[op.Owner]; !ok || op.From < first.From {
 			lost[op.Owner] = op
@@ -112,6 +112,8 @@ func withLostClaims(h *history.History) []history.Op {
 			lose(op)
 		case op.Outcome == history.Done && op.Job == "" && h.Moved(op.Board, op.Begin, op.End):
 			lose(unanswered(op))
+		case op.Outcome == history.Done && op.Job == "":
+			nothing[op.Owner] = append(nothing[op.Owner], op)
 		case op.Outcome == history.Done:
 			calls[op.Owner] = append(calls[op.Owner], op)
 		}
@@ -120,6 +122,9 @@ func withLostClaims(h *history.History) []history.Op {
 	for key := range sightings(h).owners {
 		told := calls[key.owner]
 		op, ok := lost[key.owner]
+		if len(told) == 0 && !ok {
+			told = nothing[key.owner]
+		}
 		switch {
 		case ok && len(told) == 0:
 		case len(told) > 0 && !slices.ContainsFunc(told, func(op history.Op) bool { return op.Job == key.job }) && lapsedUntold(h, key, told):
