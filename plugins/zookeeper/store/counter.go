@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"sync"
 	"time"
 
@@ -87,51 +88,72 @@ const (
 	counterPause = 10 * time.Minute
 )
 
-// readCounter brings a counter up to date that is not known.
-func (b *board) readCounter(ctx context.Context, key string, c *counter) error {
+// read brings a counter up to date that is not known, from its node in a folder; decode takes
+// its data, and those of none where there is no node.
+func (b *board) read(ctx context.Context, c *counter, folder, path string, decode func(data []byte) error) error {
 	if c.known && time.Since(c.readAt) < counterAge {
 		return nil
 	}
 	begun := time.Now()
-	node, err := b.client().Get(ctx, b.at.limit(key))
+	node, err := b.client().Get(ctx, path)
 	switch {
 	case session.NoNode(err):
 		b.mu.Lock()
 		acl := b.acl
 		b.mu.Unlock()
-		if err := b.client().EnsurePath(ctx, b.at.limits(), acl); err != nil {
+		if err := b.client().EnsurePath(ctx, folder, acl); err != nil {
 			return err
 		}
-		c.there, c.value, c.version = false, 0, 0
+		c.there, c.value, c.until, c.census, c.version = false, 0, time.Time{}, census{}, 0
 	case err != nil:
 		return err
 	default:
-		value, n := binary.Varint(node.Data)
-		if n <= 0 || n != len(node.Data) {
-			return job.Errorf(job.Corrupt, "%s cannot be read as a number", b.at.limit(key))
+		if err := decode(node.Data); err != nil {
+			return &job.Error{Kind: job.Corrupt, Message: path + " cannot be read", Err: err}
 		}
-		c.there, c.value, c.version = true, value, node.Stat.Version
+		c.there, c.version = true, node.Stat.Version
 	}
 	c.known, c.readAt = true, begun
 	return nil
 }
 
-// reread reads counters whatever is known of them, and says whether one is
-// another.
-func (b *board) reread(ctx context.Context, moves transition.Moves, taken []*counter) (bool, error) {
+// readCounter is read of a limit's counter.
+func (b *board) readCounter(ctx context.Context, key string, c *counter) error {
+	return b.read(ctx, c, b.at.limits(), b.at.limit(key), func(data []byte) error {
+		value, n := binary.Varint(data)
+		if n <= 0 || n != len(data) {
+			return errors.New("it is no number")
+		}
+		c.value = value
+		return nil
+	})
+}
+
+// rereadAll reads counters whatever is known of them, and says whether one is another.
+func (b *board) rereadAll(ctx context.Context, counters iter.Seq2[string, *counter], read func(ctx context.Context, key string, c *counter) error) (changed bool, err error) {
 	if err := b.client().Sync(ctx, b.at.Board); err != nil {
 		return false, err
 	}
-	changed := false
-	for i, c := range taken {
+	for key, c := range counters {
 		there, version := c.there, c.version
 		c.known = false
-		if err := b.readCounter(ctx, moves[i].Key, c); err != nil {
+		if err := read(ctx, key, c); err != nil {
 			return false, err
 		}
 		changed = changed || there != c.there || version != c.version
 	}
 	return changed, nil
+}
+
+// reread is rereadAll of limits' counters.
+func (b *board) reread(ctx context.Context, moves transition.Moves, taken []*counter) (bool, error) {
+	return b.rereadAll(ctx, func(yield func(string, *counter) bool) {
+		for i, c := range taken {
+			if !yield(moves[i].Key, c) {
+				return
+			}
+		}
+	}, b.readCounter)
 }
 
 // count makes a change that moves counters, which do carries out, with what it

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
-	"time"
 
 	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
@@ -220,54 +220,23 @@ func (b *board) addGroups(m *session.Multi, counts groupCounts, moves transition
 // readGroups brings those counts up to date that are not known.
 func (b *board) readGroups(ctx context.Context, counts groupCounts) error {
 	for name, c := range counts {
-		if c.known && time.Since(c.readAt) < counterAge {
-			continue
-		}
-		begun, path := time.Now(), b.at.group(name)
-		node, err := b.client().Get(ctx, path)
-		switch {
-		case session.NoNode(err):
-			b.mu.Lock()
-			acl := b.acl
-			b.mu.Unlock()
-			if err := b.client().EnsurePath(ctx, b.at.groups(), acl); err != nil {
-				return err
-			}
-			c.there, c.census, c.version = false, census{}, 0
-		case err != nil:
+		if err := b.readGroup(ctx, name, c); err != nil {
 			return err
-		default:
-			if c.census, err = decodeCensus(node.Data); err != nil {
-				return &job.Error{Kind: job.Corrupt, Message: path + " cannot be read", Err: err}
-			}
-			c.there, c.version = true, node.Stat.Version
 		}
-		c.known, c.readAt = true, begun
 	}
 	return nil
 }
 
-// rereadGroups reads counts whatever is known of them, and says whether one is another.
+func (b *board) readGroup(ctx context.Context, name string, c *counter) error {
+	return b.read(ctx, c, b.at.groups(), b.at.group(name), func(data []byte) (err error) {
+		c.census, err = decodeCensus(data)
+		return err
+	})
+}
+
+// rereadGroups is rereadAll of groups' counts.
 func (b *board) rereadGroups(ctx context.Context, counts groupCounts) (changed bool, err error) {
-	if err := b.client().Sync(ctx, b.at.Board); err != nil {
-		return false, err
-	}
-	type stood struct {
-		there   bool
-		version int32
-	}
-	before := map[string]stood{}
-	for name, c := range counts {
-		before[name] = stood{c.there, c.version}
-	}
-	counts.doubt()
-	if err := b.readGroups(ctx, counts); err != nil {
-		return false, err
-	}
-	for name, c := range counts {
-		changed = changed || before[name] != stood{c.there, c.version}
-	}
-	return changed, nil
+	return b.rereadAll(ctx, maps.All(counts), b.readGroup)
 }
 
 // tallied answers how the jobs of a group stand, and closes or forgets it. It is no change of

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
@@ -112,53 +113,22 @@ func (b *board) addRates(m *session.Multi, rates []driver.Rate, counts paced, no
 // readRates brings those counters up to date that are not known.
 func (b *board) readRates(ctx context.Context, counts paced) error {
 	for key, c := range counts {
-		if c.known && time.Since(c.readAt) < counterAge {
-			continue
-		}
-		begun, path := time.Now(), b.at.rate(key)
-		node, err := b.client().Get(ctx, path)
-		switch {
-		case session.NoNode(err):
-			b.mu.Lock()
-			acl := b.acl
-			b.mu.Unlock()
-			if err := b.client().EnsurePath(ctx, b.at.rates(), acl); err != nil {
-				return err
-			}
-			c.there, c.until, c.value, c.version = false, time.Time{}, 0, 0
-		case err != nil:
+		if err := b.readRate(ctx, key, c); err != nil {
 			return err
-		default:
-			e, err := decodeKey(node.Data)
-			if err != nil {
-				return &job.Error{Kind: job.Corrupt, Message: path + " cannot be read", Err: err}
-			}
-			c.there, c.until, c.value, c.version = true, e.Until, int64(e.Number), node.Stat.Version //nolint:gosec // a count
 		}
-		c.known, c.readAt = true, begun
 	}
 	return nil
 }
 
-// rereadRates reads counters whatever is known of them, and says whether one is another.
+func (b *board) readRate(ctx context.Context, key string, c *counter) error {
+	return b.read(ctx, c, b.at.rates(), b.at.rate(key), func(data []byte) error {
+		e, err := decodeKey(data)
+		c.until, c.value = e.Until, int64(e.Number) //nolint:gosec // a count
+		return err
+	})
+}
+
+// rereadRates is rereadAll of rates' counters.
 func (b *board) rereadRates(ctx context.Context, counts paced) (changed bool, err error) {
-	if err := b.client().Sync(ctx, b.at.Board); err != nil {
-		return false, err
-	}
-	type stood struct {
-		there   bool
-		version int32
-	}
-	before := map[string]stood{}
-	for key, c := range counts {
-		before[key] = stood{c.there, c.version}
-	}
-	counts.doubt()
-	if err := b.readRates(ctx, counts); err != nil {
-		return false, err
-	}
-	for key, c := range counts {
-		changed = changed || before[key] != stood{c.there, c.version}
-	}
-	return changed, nil
+	return b.rereadAll(ctx, maps.All(counts), b.readRate)
 }
