@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,17 @@ func (s state) endedBy(call history.Call, token string) bool {
 	return token != "" && strings.Contains(s.ends, string(call)+":"+token+";")
 }
 
+// withEnd notes an ending. They are kept in the order of their names: two states that had the
+// same ones are the same.
+func (s state) withEnd(call history.Call, token string) state {
+	if !s.endedBy(call, token) {
+		all := append(strings.SplitAfter(s.ends, ";"), string(call)+":"+token+";")
+		slices.Sort(all)
+		s.ends = strings.Join(all, "")
+	}
+	return s
+}
+
 func (s state) holds(token string) bool { return s.phase == job.Claimed && s.token == token }
 
 func (s state) gone() bool { return s.phase == job.Unknown || s.phase == job.Complete }
@@ -121,7 +133,7 @@ func (s state) usedUp(op history.Op) []any {
 	t, _ := s.ended(op)
 	t = t.off(job.Trashed)
 	said := t
-	said.ends += string(history.Trash) + ":" + op.Token + ";"
+	said = said.withEnd(history.Trash, op.Token)
 	return []any{t, said}
 }
 
@@ -171,7 +183,9 @@ func (s state) claimed(op history.Op) (state, bool) {
 	if s.timeout > 0 {
 		s.over = op.Begin + s.timeout*99/100
 	}
-	s.tries++
+	if s.attempts > 0 { // else the number would only tell states apart that are the same
+		s.tries++
+	}
 	s.earliest = s.until(op)
 	if op.Outcome == history.Unknown {
 		s.token, s.earliest = anyToken, 0 // it may be given back at once
@@ -185,7 +199,7 @@ func (s state) ended(op history.Op) (state, bool) {
 		return s, true
 	}
 	held := s.holds(op.Token)
-	s.ends += string(op.Call) + ":" + op.Token + ";"
+	s = s.withEnd(op.Call, op.Token)
 	switch op.Call {
 	case history.Consume:
 		s.doneBy = op.Token
