@@ -205,7 +205,7 @@ func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if s.tls != nil {
-			failed <- main.ServeTLS(s.audible(s.ports.main), "", "")
+			failed <- main.ServeTLS(secured{s.audible(s.ports.main)}, "", "")
 			return
 		}
 		failed <- main.Serve(s.audible(s.ports.main))
