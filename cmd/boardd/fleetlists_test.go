@@ -67,15 +67,12 @@ func TestFleetLists(t *testing.T) {
 			t.Errorf("a moment after a kill %s lists %v", other.Addr, got)
 		}
 		left := []*testserver.Server{other, thirdOf(servers, owner, other)}
-		testserver.Eventually(t, "its boards have moved", func() bool {
-			for _, b := range counted(t, left[0]) {
-				if b.GetCounts() == nil || b.GetServer() == owner.Addr {
-					return false
-				}
-			}
-			return true
-		})
-		for _, s := range left {
+		for _, s := range left { // each finds out for itself that it is gone
+			testserver.Eventually(t, "its boards have moved", func() bool {
+				return !slices.ContainsFunc(counted(t, s), func(b *client.BoardInfo) bool {
+					return b.GetCounts() == nil || b.GetServer() == owner.Addr
+				})
+			})
 			fleetListed(t, s, names)
 		}
 		owner.Restart()
