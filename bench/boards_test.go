@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// BenchmarkBoardsMade makes 3,000 boards through the API, one after the other, and gives the
+// rate of the last 300 over that of the first 300.
+func BenchmarkBoardsMade(b *testing.B) {
+	boardd := withRedis(b)
+	for _, store := range []string{"embedded", "redis"} {
+		b.Run(store, func(b *testing.B) {
+			for b.Loop() {
+				c := catalogServer(b, boardd, store)
+				const boards, part = 3000, 300
+				var took []time.Duration
+				for i := range boards / part {
+					began := time.Now()
+					makeBoards(b, c, "made", i*part, part)
+					took = append(took, time.Since(began))
+				}
+				last := took[len(took)-1]
+				b.ReportMetric(part/last.Seconds(), "boards/s-last")
+				b.ReportMetric(took[0].Seconds()/last.Seconds(), "last/first")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkCatalog fills the catalog, on a Redis, with 100,000 tenants, a token and a board each. It
+// gives the rate at which one caller makes 300 more of each over the rate with 100 there, and how
+// long the server takes after kill -9 until it is ready, and until it knows the last board.
+func BenchmarkCatalog(b *testing.B) {
+	boardd := withRedis(b)
+	for b.Loop() {
+		server, c := catalogServerWith(b, boardd, "redis")
+		const few, all, more = 100, 100_000, 300
+		whole := newHolding(b, c)
+		whole.fill(0, few, 64)
+		before := whole.fill(few, more, 1)
+		whole.fill(few+more, all-few-more, 64)
+		after := whole.fill(all, more, 1)
+		for what := range before {
+			b.ReportMetric(before[what].Seconds()/after[what].Seconds(), what+"-all/few")
+			b.ReportMetric(more/after[what].Seconds(), what+"s/s")
+		}
+		last := dialWith(b, client.Config{Addr: server.Addr, Tenant: fmt.Sprint("t", all)})
+		server.Kill()
+		began := time.Now()
+		server.Restart()
+		b.ReportMetric(time.Since(began).Seconds(), "s/ready")
+		testserver.Eventually(b, "the last board is known", func() bool {
+			_, err := last.Board(fmt.Sprint("b", all)).Info(b.Context())
+			return err == nil
+		})
+		b.ReportMetric(time.Since(began).Seconds(), "s/last-board")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// holding makes tenants.
+type holding struct {
+	b     *testing.B
+	admin *client.Admin
+}
+
+func newHolding(b *testing.B, c *client.Client) *holding {
+	b.Helper()
+	return &holding{b, c.Admin()}
+}
+
+// fill makes n tenants with a token and a board each, and returns how long each kind took.
+func (h *holding) fill(first, n, callers int) map[string]time.Duration {
+	ctx := h.b.Context()
+	kinds := map[string]func(i int) error{
+		"tenant": func(i int) error {
+			_, err := h.admin.CreateTenant(ctx, &boarddv1.CreateTenantRequest{Name: fmt.Sprint("t", i)})
+			return err
+		},
+		"token": func(i int) error {
+			_, err := h.admin.CreateToken(ctx, &boarddv1.CreateTokenRequest{Tenant: fmt.Sprint("t", i), Name: "worker", Roles: []string{"worker"}})
+			return err
+		},
+		"board": func(i int) error {
+			_, err := h.admin.CreateBoard(ctx, &boarddv1.CreateBoardRequest{Tenant: fmt.Sprint("t", i), Board: &boarddv1.BoardSettings{Name: fmt.Sprint("b", i), Backend: "main"}})
+			return err
+		},
+	}
+	took := map[string]time.Duration{}
+	for _, kind := range []string{"tenant", "token", "board"} {
+		took[kind] = byMany(callers, (n+callers-1)/callers, func(i int) {
+			if i >= n {
+				return
+			}
+			if err := kinds[kind](first + i); err != nil {
+				h.b.Error(err)
+			}
+		})
+		if h.b.Failed() {
+			h.b.FailNow()
+		}
+	}
+	return took
+}
+
+// catalogServer starts a server whose catalog is in a store, and returns a client of its.
+func catalogServer(b *testing.B, program, store string) *client.Client {
+	b.Helper()
+	_, c := catalogServerWith(b, program, store)
+	return c
+}
+
+func catalogServerWith(b *testing.B, program, store string) (*testserver.Server, *client.Client) {
+	b.Helper()
+	setting := ""
+	if store == "redis" {
+		setting = fmt.Sprintf("address = %q", testserver.StartRedis(b, testserver.RedisOptions{}).Addr)
+	}
+	server := testserver.Start(b, program, "", "--config", testserver.CatalogConfig(b, store, setting, "rest_after = \"30s\"\n"))
+	return server, dialWith(b, client.Config{Addr: server.Addr})
+}
+
+func makeBoards(b *testing.B, c *client.Client, name string, first, n int) {
+	b.Helper()
+	for i := range n {
+		if _, err := c.Admin().CreateBoard(b.Context(), &boarddv1.CreateBoardRequest{Board: &boarddv1.BoardSettings{Name: fmt.Sprintf("%s-%d", name, first+i), Backend: "main"}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRestingBoards is what a server of 10,000 boards, of which 500 are at work, takes over one of
+// just those 500, by turns: processor time for a job, and memory of the server and its driver.
+func BenchmarkRestingBoards(b *testing.B) {
+	boardd := withRedis(b)
+	const atWork, all, rounds = 500, 10_000, 4
+	for _, store := range []string{"embedded", "redis"} {
+		b.Run(store, func(b *testing.B) {
+			few, fewClient := catalogServerWith(b, boardd, store)
+			many, manyClient := catalogServerWith(b, boardd, store)
+			makeBoards(b, fewClient, "work", 0, atWork)
+			makeBoards(b, manyClient, "work", 0, atWork)
+			makeBoards(b, manyClient, "rest", 0, all-atWork)
+			testserver.Eventually(b, "the boards rest that nobody calls", func() bool {
+				return metric(b, many, "boardd_boards_open ") <= atWork
+			})
+			cost := func(server *testserver.Server, c *client.Client) float64 {
+				before := server.CPU()
+				byMany(64, atWork*rounds/64, func(n int) {
+					if err := cycle(b.Context(), c.Board(fmt.Sprint("work-", n%atWork)), 1); err != nil {
+						b.Error(err)
+					}
+				})
+				return float64((server.CPU() - before).Microseconds()) / float64(atWork*rounds)
+			}
+			var ratios []float64
+			for b.Loop() {
+				alone := cost(few, fewClient)
+				ratios = append(ratios, cost(many, manyClient)/alone)
+			}
+			b.ReportMetric(middle(ratios), "cpu-many/few")
+			b.ReportMetric(float64(residentOf(b, many))/float64(residentOf(b, few)), "memory-many/few")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func residentOf(b *testing.B, server *testserver.Server) (bytes int64) {
+	b.Helper()
+	for _, pid := range append(server.Drivers(), server.PID()) {
+		bytes += testserver.MemoryOf(b, pid).Anonymous
+	}
+	return bytes
+}
+
+// metric adds up the metrics of a server that begin with a name, a space or "{" at its end.
+func metric(b *testing.B, server *testserver.Server, name string) (sum float64) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.Addr+"/metrics", http.NoBody)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+testserver.RootSecret)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		b.Fatal(answer.Status, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, name) {
+			value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum += value
+		}
+	}
+	return sum
+}
