@@ -53,6 +53,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"jobb":                                         `there is no command "jobb" in boardd (did you mean "job"?)`,
 		"job":                                          "which command?",
 		"job lst":                                      `there is no command "lst" in boardd job (did you mean "list"?)`,
+		"schedule create":                              `there is no command "create" in boardd schedule: want one of `,
 		"job list --stat x":                            `unknown flag: --stat (did you mean "--state"?); boardd job list --help shows all flags`,
 		"job list -o yaml":                             "want table or json",
 		"job list --state unclamed":                    `--state "unclamed": want one of UNCLAIMED, CLAIMED, COMPLETE, TRASHED (did you mean "UNCLAIMED"?)`,

@@ -122,9 +122,11 @@ func whichCommand(c *cobra.Command, args []string) error {
 	}
 	var names []string
 	for _, sub := range c.Commands() {
-		names = append(names, sub.Name())
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
 	}
-	return usagef("there is no command %q in %s%s", args[0], c.CommandPath(), nearest.Hint(args[0], names))
+	return usagef("there is no command %q in %s%s", args[0], c.CommandPath(), nearest.HintOr(args[0], names))
 }
 
 // command makes a command. The example is shown by --help; use begins with the

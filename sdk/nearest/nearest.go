@@ -2,6 +2,7 @@
 package nearest
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/agext/levenshtein"
@@ -45,4 +46,12 @@ func Hint(got string, names []string) string {
 		return ` (did you mean "` + n + `"?)`
 	}
 	return ""
+}
+
+// HintOr is Hint, and where nothing is near ": want one of" all names.
+func HintOr(got string, names []string) string {
+	if hint := Hint(got, names); hint != "" {
+		return hint
+	}
+	return ": want one of " + strings.Join(names, ", ")
 }

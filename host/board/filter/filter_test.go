@@ -79,6 +79,7 @@ func TestFilterErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ text, want string }{
 		{`priorty = HIGH`, `at character 1: there is no field "priorty" (did you mean "priority"?)`},
+		{`state = CLAIMED`, `there is no field "state": want one of name, owner, `},
 		{`name`, "at character 5: want one of = != < <= > >= after name"},
 		{`name ~ x`, "at character 6: want one of"},
 		{`name =`, "at character 7: want a value"},

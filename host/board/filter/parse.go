@@ -142,7 +142,7 @@ func (t *term) setField(name string) string {
 	if name == "" {
 		return "want a field: one of " + strings.Join(fieldNames, ", ")
 	}
-	return "there is no field " + strconv.Quote(shorten.To(name, 64)) + nearest.Hint(shorten.To(name, 64), fieldNames)
+	return "there is no field " + strconv.Quote(shorten.To(name, 64)) + nearest.HintOr(shorten.To(name, 64), fieldNames)
 }
 
 func (p *parser) operator(t *term) bool {
