@@ -92,6 +92,9 @@ func (t *batch) commit(queue *pgx.Batch) error {
 	err := t.store.commit(t.ctx, t.conn, queue)
 	if err == nil {
 		t.board.watch.inbox.drop(slices.Concat(t.settled, t.refused))
+		if t.swept != nil {
+			t.board.watch.swept.Store(t.swept)
+		}
 		if len(t.changes.out) > 0 {
 			t.board.watch.memo.set(t.head.position, t.changes.out)
 		}

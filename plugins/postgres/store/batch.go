@@ -34,6 +34,7 @@ type batch struct {
 	kept    map[transition.Key]*kept
 	fresh   []*kept // those that were changed
 	keys    map[string]*keyRow
+	swept   *sweep           // where to go on after this batch; nil: as before
 	sums    map[string]int64 // what limits count, of the keys that somebody asks for
 	moved   map[string]int64
 	parts   map[job.ID]*partChanges
@@ -216,11 +217,15 @@ func (t *batch) next() driver.Position {
 // rowColumns are those that scanRow reads.
 const rowColumns = `job, state, lease, ends, tombstone, keep_until, size, posting, record`
 
-// rowsOf selects the jobs $2 of a board, one by one: while there are no statistics, job = ANY($2)
-// may be looked for among all jobs of the board, and a session keeps that plan.
+// rowsOf selects the jobs $2 of a board, one by one, as every statement looks for its rows: in a
+// LATERAL subquery that OFFSET or LIMIT keeps from being joined otherwise. job = ANY($2), or a join,
+// may read all of the board while there are no statistics, and a session keeps the plan that it
+// made of a small table. A range of one in order is what one index alone gives: of a table of a
+// few rows any other that begins with the board costs the same. Rows that are changed are then
+// named by their ctid, which nobody else changes while the board is locked.
 func rowsOf(board string) string {
 	return `SELECT ` + rowColumns + ` FROM unnest($2::uuid[]) k (wanted)
-		CROSS JOIN LATERAL (SELECT ` + rowColumns + ` FROM {s}.jobs WHERE board = ` + board + ` AND job = k.wanted LIMIT 1) j`
+		CROSS JOIN LATERAL (SELECT ` + rowColumns + ` FROM {s}.jobs WHERE board = ` + board + ` AND job BETWEEN k.wanted AND k.wanted ORDER BY job LIMIT 1) j`
 }
 
 func scanRow(from pgx.Rows, h *head, more ...any) (*row, error) {
@@ -310,7 +315,8 @@ func (t *batch) queueSizes(queue *pgx.Batch, ids []job.ID) {
 	if len(ids) == 0 {
 		return
 	}
-	queue.Queue(t.sql(`SELECT job, name, octet_length(data) FROM {s}.parts WHERE board = $1 AND job = ANY($2)`), t.board.id, uuids(ids)).
+	queue.Queue(t.sql(`SELECT p.* FROM unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
+		SELECT job, name, octet_length(data) FROM {s}.parts WHERE board = $1 AND job = k.job OFFSET 0) p`), t.board.id, uuids(ids)).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var id pgtype.UUID

@@ -27,9 +27,9 @@ type board struct {
 // A watch is what all who opened a board here have in common.
 type watch struct {
 	poll.Bell
-	turns    chan struct{} // as many batches may be under way, here
-	watchers atomic.Int64  // who watches the board, here
-	swept    atomic.Int64  // the last key that was looked at, see queueTakes
+	turns    chan struct{}         // as many batches may be under way, here
+	watchers atomic.Int64          // who watches the board, here
+	swept    atomic.Pointer[sweep] // nil: from the first key
 	inbox    inbox
 	memo     memo
 }
@@ -75,6 +75,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	defer s.mu.Unlock()
 	if before := s.boards[spec.Name]; before != nil {
 		b.watch = before.watch
+		b.watch.swept.Store(nil)
 		if status.Loss != "" {
 			b.watch.memo.set(0, nil)
 		}

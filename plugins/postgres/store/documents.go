@@ -221,7 +221,8 @@ func (d documents) withData(ctx context.Context, space driver.Space, list []driv
 	if names == nil {
 		return list, nil
 	}
-	read, err := d.list(ctx, `SELECT name, version, expires, data`+thereNow+`AND name = ANY($3)`, []byte(space.Board), []byte(space.Name), texts(names))
+	read, err := d.list(ctx, `SELECT d.* FROM unnest($3::bytea[]) k (name) CROSS JOIN LATERAL (SELECT name, version, expires, data`+thereNow+`AND name = k.name OFFSET 0) d`,
+		[]byte(space.Board), []byte(space.Name), texts(names))
 	if err != nil {
 		return nil, err
 	}

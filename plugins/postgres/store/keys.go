@@ -21,14 +21,19 @@ type keyRow struct {
 	dirty   bool
 }
 
+// onBoard tells of a job whether it is on the board.
+func onBoard(job string) string {
+	return `coalesce((SELECT shelf = 0 FROM {s}.jobs WHERE board = $1 AND job BETWEEN ` + job + ` AND ` + job + ` ORDER BY job LIMIT 1), false)`
+}
+
 // queueKeys asks for the keys that ops would take, and whether their jobs are on the board.
 func (t *batch) queueKeys(queue *pgx.Batch, names []string) {
 	if len(names) == 0 {
 		return
 	}
-	queue.Queue(t.sql(`SELECT k.name, k.job, k.open, k.til, k.number, coalesce(j.shelf = 0, false)
-		FROM {s}.keys k LEFT JOIN {s}.jobs j ON j.board = k.board AND j.job = k.job
-		WHERE k.board = $1 AND k.name = ANY($2)`), t.board.id, texts(names)).Query(func(rows pgx.Rows) error {
+	queue.Queue(t.sql(`SELECT k.name, k.job, k.open, k.til, k.number, `+onBoard(`k.job`)+`
+		FROM unnest($2::bytea[]) n (name) CROSS JOIN LATERAL (SELECT * FROM {s}.keys WHERE board = $1 AND name BETWEEN n.name AND n.name ORDER BY name LIMIT 1) k`),
+		t.board.id, texts(names)).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var name []byte
 			var id pgtype.UUID
@@ -89,6 +94,25 @@ func (t *batch) pace(rates []driver.Rate) {
 	}
 }
 
+// A sweep says where the search for keys that say nothing any more goes on. Keys have ascending
+// numbers as they are taken first, and there are none up to start: so it need not go through what
+// is left of those that went while a transaction elsewhere keeps them from being removed.
+type sweep struct{ start, after int64 }
+
+// looked notes that most keys behind after were looked for and n found, up to last, of which the
+// one with the number lowest is the first that stays; 0: none does.
+func (s *sweep) looked(most, n int, lowest, last int64) {
+	if s.after == s.start && n > 0 {
+		s.start = last
+		if lowest > 0 {
+			s.start = lowest - 1
+		}
+	}
+	if s.after = last; n < most { // from the start again
+		s.after = s.start
+	}
+}
+
 // queueTakes writes the keys that were taken. Twice as many others are looked at, from where
 // the last look ended, and go if they say nothing any more: so those of ended jobs do not
 // pile up.
@@ -117,14 +141,21 @@ func (t *batch) queueTakes(queue *pgx.Batch) {
 		SELECT $1, * FROM unnest($2::bytea[], $3::uuid[], $4::boolean[], $5::bigint[], $6::bigint[])
 		ON CONFLICT (board, name) DO UPDATE SET job = excluded.job, open = excluded.open, til = excluded.til, number = excluded.number`),
 		t.board.id, names, ids, open, until, numbers)
-	queue.Queue(t.sql(`WITH looked AS (SELECT key, name, job, open, til, number FROM {s}.keys WHERE board = $1 AND key > $2 ORDER BY key LIMIT $3),
-		dead AS (DELETE FROM {s}.keys k USING looked l WHERE k.board = $1 AND k.name = l.name AND l.til <= $4 AND (l.number = 0 OR l.job = $6) AND l.name <> ALL($5)
-			AND NOT (l.open AND EXISTS (SELECT 1 FROM {s}.jobs j WHERE j.board = $1 AND j.job = l.job AND j.shelf = 0)))
-		SELECT coalesce(max(key), 0) FROM looked`), t.board.id, t.board.watch.swept.Load(), 2*len(names), t.head.now.UnixNano(), names, uuid(job.ID{})).
+	at := sweep{}
+	if last := t.board.watch.swept.Load(); last != nil {
+		at = *last
+	}
+	queue.Queue(t.sql(`WITH looked AS MATERIALIZED (SELECT ctid AS at, key, name, job, open, til, number FROM {s}.keys WHERE board = $1 AND key > $2 ORDER BY key LIMIT $3),
+		dead AS (DELETE FROM {s}.keys k USING looked l WHERE k.ctid = l.at AND l.til <= $4 AND (l.number = 0 OR l.job = $6) AND l.name <> ALL($5)
+			AND NOT (l.open AND `+onBoard(`l.job`)+`) RETURNING l.key)
+		SELECT count(*), coalesce(min(key) FILTER (WHERE key NOT IN (SELECT key FROM dead)), 0), coalesce(max(key), 0) FROM looked`),
+		t.board.id, at.after, 2*len(names), t.head.now.UnixNano(), names, uuid(job.ID{})).
 		QueryRow(func(row pgx.Row) error {
-			var swept int64
-			err := row.Scan(&swept)
-			t.board.watch.swept.Store(swept) // 0 at the end: from the start again
+			var n int
+			var lowest, last int64
+			err := row.Scan(&n, &lowest, &last)
+			at.looked(2*len(names), n, lowest, last)
+			t.swept = &at
 			return err
 		})
 }

@@ -77,8 +77,10 @@ func (t *batch) queueKept(queue *pgx.Batch, keys []transition.Key) {
 	for i := range keys {
 		jobs[i], randoms[i] = uuid(keys[i].Job), uuid(keys[i].Random)
 	}
-	queue.Queue(t.sql(`SELECT s.stamp, s.job, s.random, s.at, s.answer FROM unnest($2::uuid[], $3::uuid[]) k (job, random)
-		JOIN {s}.stamps s ON s.board = $1 AND s.job = k.job AND s.random = k.random ORDER BY s.stamp`), t.board.id, jobs, randoms).
+	queue.Queue(t.sql(`SELECT s.* FROM unnest($2::uuid[], $3::uuid[]) k (job, random) CROSS JOIN LATERAL (
+		SELECT stamp, job, random, at, answer FROM {s}.stamps WHERE board = $1 AND job BETWEEN k.job AND k.job AND random = k.random
+		ORDER BY job OFFSET 0) s ORDER BY s.stamp`),
+		t.board.id, jobs, randoms).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				k := &kept{stored: true}
@@ -232,10 +234,13 @@ func (t *batch) forgetStamps(most, before int64) (int, error) {
 	t.head.stamps -= int64(len(stamps))
 	t.head.stampsAfter = stamps[len(stamps)-1]
 	queue := &pgx.Batch{}
-	queue.Queue(t.sql(`DELETE FROM {s}.stamps WHERE board = $1 AND stamp = ANY($2)`), t.board.id, stamps)
-	queue.Queue(t.sql(`DELETE FROM {s}.jobs WHERE board = $1 AND job = ANY($2) AND tombstone = ANY($3) AND keep_until = 0`), t.board.id, jobs, stamps).
+	queue.Queue(t.sql(`DELETE FROM {s}.stamps s USING unnest($2::bigint[]) k (stamp) CROSS JOIN LATERAL (
+		SELECT ctid FROM {s}.stamps WHERE board = $1 AND stamp BETWEEN k.stamp AND k.stamp ORDER BY stamp LIMIT 1) l WHERE s.ctid = l.ctid`), t.board.id, stamps)
+	const buried = ` unnest($2::uuid[], $3::bigint[]) k (job, stamp) CROSS JOIN LATERAL (
+		SELECT ctid, keep_until FROM {s}.jobs WHERE board = $1 AND job BETWEEN k.job AND k.job AND tombstone = k.stamp ORDER BY job LIMIT 1) l WHERE j.ctid = l.ctid `
+	queue.Queue(t.sql(`DELETE FROM {s}.jobs j USING`+buried+`AND l.keep_until = 0`), t.board.id, jobs, stamps).
 		Exec(func(tag pgconn.CommandTag) error { t.head.ended -= tag.RowsAffected(); return nil })
-	queue.Queue(t.sql(`UPDATE {s}.jobs SET tombstone = 0 WHERE board = $1 AND job = ANY($2) AND tombstone = ANY($3)`), t.board.id, jobs, stamps)
+	queue.Queue(t.sql(`UPDATE {s}.jobs j SET tombstone = 0 FROM`+buried), t.board.id, jobs, stamps)
 	return len(stamps), send(t.ctx, t.conn, queue)
 }
 

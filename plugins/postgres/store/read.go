@@ -52,7 +52,7 @@ func (s *store) queueParts(queue *pgx.Batch, b *board, ids []job.ID, parts drive
 	if parts == 0 {
 		return
 	}
-	queue.Queue(s.sql(`SELECT job, name, data FROM {s}.parts WHERE board = `+boardOf+` AND job = ANY($2) AND `+partsWanted), []byte(b.Name), uuids(ids),
+	queue.Queue(s.sql(partsWanted(boardOf)), []byte(b.Name), uuids(ids),
 		[]byte(details), parts&driver.Details != 0, []byte(final), parts&driver.FinalData != 0, parts&driver.Attached != 0).
 		Query(readParts(func(id job.ID) []*driver.Record {
 			r := found[id]

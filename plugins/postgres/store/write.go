@@ -104,14 +104,19 @@ func (t *batch) queueParts(queue *pgx.Batch) {
 		}
 	}
 	if noDetails != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.parts WHERE board = $1 AND job = ANY($2) AND name = $3`), t.board.id, noDetails, []byte(details))
+		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
+			SELECT ctid FROM {s}.parts WHERE board = $1 AND job = k.job AND name = $3 OFFSET 0) l WHERE p.ctid = l.ctid`),
+			t.board.id, noDetails, []byte(details))
 	}
 	if noOthers != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.parts WHERE board = $1 AND job = ANY($2) AND name <> $3`), t.board.id, noOthers, []byte(details))
+		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
+			SELECT ctid FROM {s}.parts WHERE board = $1 AND job = k.job AND name <> $3 OFFSET 0) l WHERE p.ctid = l.ctid`),
+			t.board.id, noOthers, []byte(details))
 	}
 	if less != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[], $3::bytea[]) u (job, name)
-			WHERE p.board = $1 AND p.job = u.job AND p.name = u.name`), t.board.id, less, lessNames)
+		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[], $3::bytea[]) k (job, name) CROSS JOIN LATERAL (
+			SELECT ctid FROM {s}.parts WHERE board = $1 AND job = k.job AND name = k.name OFFSET 0) l WHERE p.ctid = l.ctid`),
+			t.board.id, less, lessNames)
 	}
 	if more != nil {
 		queue.Queue(t.sql(`INSERT INTO {s}.parts SELECT $1::bigint, * FROM unnest($2::uuid[], $3::bytea[], $4::bytea[])
@@ -161,7 +166,8 @@ func (t *batch) queueJobs(queue *pgx.Batch) {
 		}
 	}
 	if deleted != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.jobs WHERE board = $1 AND job = ANY($2)`), t.board.id, deleted)
+		queue.Queue(t.sql(`DELETE FROM {s}.jobs j USING unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
+			SELECT ctid FROM {s}.jobs WHERE board = $1 AND job BETWEEN k.job AND k.job ORDER BY job LIMIT 1) l WHERE j.ctid = l.ctid`), t.board.id, deleted)
 	}
 	if inserted.job != nil {
 		queue.Queue(t.sql(`INSERT INTO {s}.jobs (board, job, shelf, place, state, lease, ends, tombstone, keep_until, size, posting, record)
@@ -170,8 +176,8 @@ func (t *batch) queueJobs(queue *pgx.Batch) {
 	if updated.job != nil {
 		queue.Queue(t.sql(`UPDATE {s}.jobs j SET shelf = u.shelf, place = u.place, state = u.state, lease = u.lease, ends = u.ends,
 			tombstone = u.tombstone, keep_until = u.keep, size = u.size, posting = coalesce(u.posting, j.posting), record = u.record
-			FROM `+unnestColumns+` u (job, shelf, place, state, lease, ends, tombstone, keep, size, posting, record)
-			WHERE j.board = $1 AND j.job = u.job`), updated.args(t.board.id)...)
+			FROM `+unnestColumns+` u (job, shelf, place, state, lease, ends, tombstone, keep, size, posting, record) CROSS JOIN LATERAL (
+				SELECT ctid FROM {s}.jobs WHERE board = $1 AND job BETWEEN u.job AND u.job ORDER BY job LIMIT 1) l WHERE j.ctid = l.ctid`), updated.args(t.board.id)...)
 	}
 }
 
@@ -194,8 +200,8 @@ func (t *batch) queueStamps(queue *pgx.Batch) {
 			t.board.id, stamps, jobs, randoms, ats, answers)
 	}
 	if again != nil {
-		queue.Queue(t.sql(`UPDATE {s}.stamps s SET answer = u.answer FROM unnest($2::bigint[], $3::bytea[]) u (stamp, answer)
-			WHERE s.board = $1 AND s.stamp = u.stamp`), t.board.id, again, answersAgain)
+		queue.Queue(t.sql(`UPDATE {s}.stamps s SET answer = k.answer FROM unnest($2::bigint[], $3::bytea[]) k (stamp, answer) CROSS JOIN LATERAL (
+			SELECT ctid FROM {s}.stamps WHERE board = $1 AND stamp BETWEEN k.stamp AND k.stamp ORDER BY stamp LIMIT 1) l WHERE s.ctid = l.ctid`), t.board.id, again, answersAgain)
 	}
 }
 
@@ -217,10 +223,10 @@ func (t *batch) queueMoves(queue *pgx.Batch) {
 		moves[i] = t.moved[key]
 	}
 	queue.Queue(t.sql(`WITH old AS MATERIALIZED (
-			SELECT k.key, k.by, l.position, coalesce(l.n, 0) AS n FROM unnest($2::bytea[], $3::bigint[]) k (key, by) LEFT JOIN LATERAL
-				(SELECT position, n FROM {s}.limits WHERE board = $1 AND key = k.key ORDER BY position DESC LIMIT 1) l ON true
+			SELECT k.key, k.by, l.at, coalesce(l.n, 0) AS n FROM unnest($2::bytea[], $3::bigint[]) k (key, by) LEFT JOIN LATERAL
+				(SELECT ctid AS at, n FROM {s}.limits WHERE board = $1 AND key = k.key ORDER BY position DESC LIMIT 1) l ON true
 		), gone AS (
-			DELETE FROM {s}.limits l USING old WHERE l.board = $1 AND l.key = old.key AND l.position = old.position
+			DELETE FROM {s}.limits l USING old WHERE l.ctid = old.at
 		) INSERT INTO {s}.limits SELECT $1::bigint, key, $4::bigint, n + by FROM old WHERE n + by <> 0`), t.board.id, texts(keys), moves, t.number)
 }
 
@@ -244,8 +250,8 @@ func (t *batch) queueHead(queue *pgx.Batch) {
 	queue.Queue(t.sql(`DELETE FROM {s}.batches WHERE board = $1 AND position = $2`), t.board.id, t.before.position)
 	queue.Queue(t.sql(`WITH gone AS (
 			DELETE FROM {s}.changes c USING (
-				SELECT position FROM {s}.changes WHERE board = $1 AND position > $4::bigint ORDER BY position LIMIT 4
-			) oldest WHERE c.board = $1 AND c.position = oldest.position AND oldest.position < $2::bigint AND c.first <= $13 RETURNING c.position
+				SELECT ctid, position FROM {s}.changes WHERE board = $1 AND position > $4::bigint ORDER BY position LIMIT 4
+			) oldest WHERE c.ctid = oldest.ctid AND oldest.position < $2::bigint AND c.first <= $13 RETURNING c.position
 		) INSERT INTO {s}.batches SELECT $1::bigint, $2::bigint, $3::bigint, coalesce(max(position), $4::bigint), $5::bigint,
 			$6::bigint, $7::bigint, $8::bigint, $9::bigint, $10::bigint, $11::bigint, $12::bigint FROM gone`),
 		append(values, h.told-t.board.events)...)
@@ -254,15 +260,18 @@ func (t *batch) queueHead(queue *pgx.Batch) {
 // queueWanted asks for the larger parts that answers show.
 func (t *batch) queueWanted(queue *pgx.Batch) {
 	for parts, records := range t.wanted {
-		queue.Queue(t.sql(`SELECT job, name, data FROM {s}.parts WHERE board = $1 AND job = ANY($2) AND `+partsWanted),
+		queue.Queue(t.sql(partsWanted(`$1`)),
 			t.board.id, uuids(slices.Collect(maps.Keys(records))), []byte(details), parts&driver.Details != 0,
 			[]byte(final), parts&driver.FinalData != 0, parts&driver.Attached != 0).
 			Query(readParts(func(id job.ID) []*driver.Record { return records[id] }))
 	}
 }
 
-// partsWanted chooses among parts by their names.
-const partsWanted = `CASE name WHEN $3 THEN $4::boolean WHEN $5 THEN $6::boolean ELSE $7::boolean END ORDER BY job, name`
+// partsWanted selects parts of the jobs $2 of a board, by their names.
+func partsWanted(board string) string {
+	return `SELECT p.* FROM (SELECT DISTINCT unnest($2::uuid[]) AS job) k CROSS JOIN LATERAL (SELECT job, name, data FROM {s}.parts WHERE board = ` + board + ` AND job = k.job
+		AND CASE name WHEN $3 THEN $4::boolean WHEN $5 THEN $6::boolean ELSE $7::boolean END OFFSET 0) p ORDER BY p.job, p.name`
+}
 
 // readParts adds parts to the records that they belong to.
 func readParts(of func(job.ID) []*driver.Record) func(pgx.Rows) error {
