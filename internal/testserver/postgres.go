@@ -22,6 +22,9 @@ type PostgresOptions struct {
 	Fast   bool     // no flushing: what is committed outlives the server's processes, but not the machine
 	Config []string // more settings, such as "max_connections=20"
 	Folder string   // where it keeps its files; empty: a new folder
+
+	TLS   *Certificates // not nil: it speaks TLS, and takes certificates that CA has signed
+	Rules string        // of pg_hba.conf, for whoever is not the superuser postgres; empty: all are let in
 }
 
 // Postgres is a PostgreSQL of its own, with a superuser postgres who needs no password.
@@ -47,8 +50,40 @@ func StartPostgres(t testing.TB, o PostgresOptions) *Postgres {
 		}
 	}
 	p.fill(t, owner)
+	p.secure(t, owner)
 	p.begin(t, owner)
 	return p
+}
+
+// secure writes who is let in, and the server's certificate, into its folder.
+func (p *Postgres) secure(t testing.TB, owner *syscall.Credential) {
+	t.Helper()
+	files := map[string][]byte{}
+	if p.options.Rules != "" {
+		files["pg_hba.conf"] = []byte("host all postgres 127.0.0.1/32 trust\n" + p.options.Rules)
+	}
+	if c := p.options.TLS; c != nil {
+		for name, path := range map[string]string{"root.crt": c.CA, "server.crt": c.ServerCert, "server.key": c.ServerKey} {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = text
+		}
+		p.options.Config = append(slices.Clone(p.options.Config), "ssl=on", "ssl_ca_file=root.crt")
+	}
+	for name, text := range files {
+		path := filepath.Join(p.Dir, name)
+		_ = os.Remove(path) // it may be another's to write
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if owner != nil {
+			if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // begin starts the server on its files.
