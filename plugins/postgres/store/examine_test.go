@@ -83,6 +83,9 @@ func TestExamineLimits(t *testing.T) {
 	}
 	held := holdTransaction(t, p)
 	d.Apply(t.Context(), "b", postsOf(64))
+	testserver.Eventually(t, "the jobs are counted", func() bool { // counted after their end, they would be alive
+		return p.SQL("postgres", `SELECT n_live_tup FROM pg_stat_user_tables WHERE schemaname = 'boardd' AND relname = 'jobs'`) == "64\n"
+	})
 	p.SQL("postgres", `DELETE FROM boardd.jobs`)
 	p.SQL("postgres", `SELECT pg_create_physical_replication_slot('unread', true)`)
 	p.SQL("postgres", `BEGIN; CREATE TABLE t (); PREPARE TRANSACTION 'left'`)
