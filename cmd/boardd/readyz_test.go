@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/sdk/client"
 )
 
 const readyToken = "not-very-secret-1234567890"
@@ -167,4 +169,43 @@ func TestReadyAsStoresGoAndCome(t *testing.T) {
 		_, text := readyz(t, s)
 		return text == "ready\n"
 	})
+}
+
+// TestReadyBehindASilentProxy has a proxy before PostgreSQL take what is sent, and pass nothing
+// on: the server is not ready, calls end with their deadline, and all goes on when the proxy does.
+func TestReadyBehindASilentProxy(t *testing.T) {
+	t.Parallel()
+	postgres := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	proxy := testserver.NewProxy(t, postgres.Addr)
+	at := strings.Replace(postgres.URL("postgres"), postgres.Addr, proxy.Addr(), 1)
+	config := fmt.Sprintf("backend \"main\" {\n  driver = \"postgres\"\n  config = { url = %q }\n}\nboard \"jobs\" {\n  backend = \"main\"\n}\n", at)
+	s := testserver.Start(t, withDriver(t, "postgres"), "", "--config", writeConfig(t, config))
+	says := func(status int, line string) {
+		t.Helper()
+		testserver.Eventually(t, fmt.Sprintf("/readyz says %d and %q", status, line), func() bool {
+			got, text := readyz(t, s)
+			return got == status && strings.Contains(text, line)
+		})
+	}
+	c, err := client.New(client.Config{Addr: s.Addr, Token: readyToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	post := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := c.Board("jobs").Post(ctx, &client.NewJob{Name: "j"})
+		return err
+	}
+	says(http.StatusOK, "ready\n")
+	testserver.Eventually(t, "a job is posted", func() bool { return post() == nil })
+	proxy.SetDeaf(true)
+	if err := post(); err == nil { // it comes back, or the test does not end
+		t.Error("a job was posted, though nothing reached the store")
+	}
+	says(http.StatusServiceUnavailable, "the backend main does not answer\n")
+	proxy.SetDeaf(false)
+	says(http.StatusOK, "ready\n")
+	testserver.Eventually(t, "jobs are posted again", func() bool { return post() == nil })
 }

@@ -88,7 +88,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 // durability says what an acknowledged change survives, by how the server is set.
 func (s *store) durability(ctx context.Context) (driver.Durability, error) {
 	var fsync, commit, standbys string
-	err := s.again(ctx, func() error {
+	err := s.again(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`).
 			Scan(&fsync, &commit, &standbys)
 	})
@@ -126,7 +126,7 @@ func (b *board) sameServer(h *head) error {
 // take makes the board if it is not there, and begins a new generation if changes that
 // the host knows of are lost: then no token of before is good any more.
 func (s *store) take(ctx context.Context, b *board, marks *traces, status *driver.BoardStatus) error {
-	err := s.again(ctx, func() error { // it does no harm twice
+	err := s.again(ctx, func(ctx context.Context) error { // it does no harm twice
 		_, err := s.pool.Exec(ctx, s.sql(`INSERT INTO {s}.boards (name) SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM {s}.boards WHERE name = $1)
 			ON CONFLICT DO NOTHING`), []byte(b.Name))
 		if err == nil {

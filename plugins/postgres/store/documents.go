@@ -33,7 +33,7 @@ func (d documents) Get(ctx context.Context, space driver.Space, name string) (do
 	}
 	doc.Name = name
 	var expires int64
-	err = d.again(ctx, func() error {
+	err = d.again(ctx, func(ctx context.Context) error {
 		return d.pool.QueryRow(ctx, d.sql(`SELECT version, expires, data`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).
 			Scan(&doc.Version, &expires, &doc.Data)
 	})
@@ -59,11 +59,11 @@ func check(space driver.Space, name string) error {
 }
 
 // again does what may be done twice once more, if the connection was dead.
-func (s *store) again(ctx context.Context, do func() error) error {
-	err := do()
+func (s *store) again(ctx context.Context, do func(ctx context.Context) error) error {
+	err := s.within(ctx, do)
 	if err != nil && lost(err) && !errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil {
 		s.pool.Reset()
-		err = do()
+		err = s.within(ctx, do)
 	}
 	return err
 }
@@ -172,7 +172,9 @@ func (d documents) change(ctx context.Context, space driver.Space, text string, 
 
 // present returns the version of a document; 0: there is none.
 func (d documents) present(ctx context.Context, space driver.Space, name string) (version uint64, err error) {
-	err = d.pool.QueryRow(ctx, d.sql(`SELECT version`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).Scan(&version)
+	err = d.within(ctx, func(ctx context.Context) error {
+		return d.pool.QueryRow(ctx, d.sql(`SELECT version`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).Scan(&version)
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
@@ -245,7 +247,7 @@ func (d documents) withData(ctx context.Context, space driver.Space, list []driv
 
 // list runs a statement that reads documents.
 func (d documents) list(ctx context.Context, text string, args ...any) (list []driver.Document, err error) {
-	err = d.again(ctx, func() error {
+	err = d.again(ctx, func(ctx context.Context) error {
 		rows, err := d.pool.Query(ctx, d.sql(text), args...)
 		if err != nil {
 			return err

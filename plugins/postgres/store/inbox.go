@@ -242,9 +242,11 @@ func (f *inboxFollower) share(ctx context.Context, left map[int64][]int64, lost 
 	if lost == nil {
 		return nil
 	}
-	_, err := f.pool.Exec(ctx, f.sql(`UPDATE {s}.inbox i SET refused = 'the board was deleted'
-		WHERE number = ANY($1) AND refused IS NULL AND NOT EXISTS (SELECT FROM {s}.boards b WHERE b.board = i.board)`), lost)
-	return err
+	return f.within(ctx, func(ctx context.Context) error {
+		_, err := f.pool.Exec(ctx, f.sql(`UPDATE {s}.inbox i SET refused = 'the board was deleted'
+			WHERE number = ANY($1) AND refused IS NULL AND NOT EXISTS (SELECT FROM {s}.boards b WHERE b.board = i.board)`), lost)
+		return err
+	})
 }
 
 // inboxPage reads up to most postings that wait, from a place on.

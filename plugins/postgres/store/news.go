@@ -102,7 +102,8 @@ func (s *store) announce(ctx context.Context) {
 		queue.Queue("SET LOCAL synchronous_commit = off") // it writes nothing
 		queue.Queue("SELECT pg_notify($1, $2)", s.channel(), text)
 		queue.Queue("COMMIT")
-		if err := s.pool.SendBatch(ctx, queue).Close(); err != nil && ctx.Err() == nil {
+		err := s.within(ctx, func(ctx context.Context) error { return s.pool.SendBatch(ctx, queue).Close() })
+		if err != nil && ctx.Err() == nil {
 			s.log.Debug("other servers were not told of changes, and have to ask", "error", err)
 		}
 		if sleep.For(ctx, tellEvery) != nil {
@@ -134,14 +135,8 @@ func (s *store) hear(ctx context.Context, config *pgx.ConnConfig) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if err := s.pooler.meet(ctx, conn); err != nil {
-		return err
-	}
-	if s.pooler.found.Load() { // a session that was told to listen is another one's at once, and hears for nobody
-		return errPooler
-	}
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
+	defer func() { _ = s.within(context.WithoutCancel(ctx), conn.Close) }()
+	if err := s.within(ctx, func(ctx context.Context) error { return s.beginToHear(ctx, conn) }); err != nil {
 		return err
 	}
 	s.ringAll() // what was told before is not heard any more
@@ -159,6 +154,17 @@ func (s *store) hear(ctx context.Context, config *pgx.ConnConfig) error {
 			}
 		}
 	}
+}
+
+func (s *store) beginToHear(ctx context.Context, conn *pgx.Conn) error {
+	if err := s.pooler.meet(ctx, conn); err != nil {
+		return err
+	}
+	if s.pooler.found.Load() { // a session that was told to listen is another one's at once, and hears for nobody
+		return errPooler
+	}
+	_, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel()}.Sanitize())
+	return err
 }
 
 // setDeaf notes whether notifications are heard.
@@ -211,7 +217,7 @@ func (s *store) followOthers(ctx context.Context) {
 		if sleep.For(ctx, every) != nil {
 			return
 		}
-		if err := f.ask(ctx); err != nil && ctx.Err() == nil {
+		if err := s.within(ctx, f.ask); err != nil && ctx.Err() == nil {
 			s.log.Debug("PostgreSQL cannot be asked what is new", "error", err)
 		}
 	}

@@ -24,7 +24,11 @@ func (p *pooler) watch(c *pgxpool.Config) {
 		p.suit(to)
 		return nil
 	}
-	c.AfterConnect = p.meet
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		return p.meet(ctx, conn)
+	}
 }
 
 // suit has a connection use no prepared statements, if a pooler was found.

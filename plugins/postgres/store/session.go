@@ -30,13 +30,24 @@ const (
 // grace is how long a commit that was begun may last after its caller went away.
 const grace = 3 * time.Second
 
+// answerWithin is how long the driver waits for one answer to something that it may ask again:
+// longer than a board may be locked, and enough for a page of large jobs. The connection that gave none leads nowhere, though what
+// is sent on it may still be acknowledged by somebody in between.
+const answerWithin = 30 * time.Second
+
+// within has something asked within the driver's patience.
+func (s *store) within(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	return do(ctx)
+}
+
 // send runs what is queued, in one trip.
 func send(ctx context.Context, conn *pgxpool.Conn, queue *pgx.Batch) error {
 	return conn.SendBatch(ctx, queue).Close()
 }
 
-// acquire takes a connection. One that is found dead takes all idle ones with it: the
-// server was away, so they are dead, too.
+// acquire takes a connection.
 func (s *store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx)
@@ -49,24 +60,34 @@ func (s *store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 }
 
 // begin takes a connection and begins a transaction with what is queued. If the
-// connection turns out to be dead it is done once more, with a new one: nothing was
-// changed.
+// connection turns out to be dead it takes all idle ones with it, since the server was away,
+// and it is done once more, with a new one: nothing was changed.
 func (s *store) begin(ctx context.Context, fill func(queue *pgx.Batch)) (*pgxpool.Conn, error) {
 	for again := false; ; again = true {
-		conn, err := s.acquire(ctx)
-		if err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, interrupted(ctx)
 		}
-		queue := &pgx.Batch{}
-		fill(queue)
-		if err = send(ctx, conn, queue); err == nil {
+		var conn *pgxpool.Conn
+		err := s.within(ctx, func(ctx context.Context) (err error) {
+			if conn, err = s.pool.Acquire(ctx); err != nil {
+				return err
+			}
+			queue := &pgx.Batch{}
+			fill(queue)
+			return send(ctx, conn, queue)
+		})
+		if err == nil {
 			return conn, nil
 		}
-		s.abandon(conn)
-		if again || ctx.Err() != nil || !lost(err) {
+		if conn != nil {
+			s.abandon(conn)
+		}
+		if lost(err) && ctx.Err() == nil {
+			s.pool.Reset()
+		}
+		if again || conn == nil || ctx.Err() != nil || !lost(err) {
 			return nil, failed(ctx, err)
 		}
-		s.pool.Reset()
 	}
 }
 

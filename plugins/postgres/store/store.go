@@ -26,8 +26,11 @@ type store struct {
 	schema  string
 	quoted  string // the schema's name, as SQL has it
 	version int    // of the tables that this program works with
-	id      [8]byte
-	log     *slog.Logger
+
+	patience time.Duration // answerWithin, but in tests
+
+	id  [8]byte
+	log *slog.Logger
 
 	texts     sync.Map  // statements by what they are made of
 	documents poll.Bell // rings when a document was changed, here or elsewhere
@@ -59,7 +62,7 @@ func connect(ctx context.Context, c driver.Config) (*store, settings, error) {
 	settings.pool.ConnConfig.OnNotice = noteWarning
 	s := &store{
 		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
-		log: c.Logger, boards: map[string]*board{}, news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}},
+		patience: answerWithin, log: c.Logger, boards: map[string]*board{}, news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}},
 	}
 	s.size = poll.NewFigure(sizeEvery, s.databaseSize)
 	if s.pool, err = s.pooler.connect(ctx, settings.pool); err != nil {
@@ -132,7 +135,7 @@ const fullFor = 5 * time.Second
 func (s *store) Health(ctx context.Context) error {
 	var standby bool
 	var off string
-	err := s.again(ctx, func() error {
+	err := s.again(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, s.sql(`SELECT pg_is_in_recovery(), current_setting('transaction_read_only') FROM {s}.store`)).Scan(&standby, &off)
 	})
 	switch {
