@@ -291,7 +291,7 @@ var limits = []struct {
 	{"host.MaxFound", host.MaxFound, "jobs of each board that such a search shows"},
 	{"boarddv1.DefaultMost", boarddv1.DefaultMost, "items of a list of a request, unless its `(most)` in [boardd.proto](../sdk/boardd/v1/boardd.proto) says otherwise; with more it is refused while it is read"},
 	{"boarddv1.MaxItems", boarddv1.MaxItems, "items in all lists of a request together"},
-	{"api.MaxBytes", api.MaxBytes, "bytes of requests that the server holds at once, what is unpacked included; others wait for five seconds at most"},
+	{"api.MaxBytes", api.MaxBytes, "bytes of requests that the server holds at once, what is unpacked included; others wait for five seconds at most; as much again of those that other servers have passed on"},
 	{"api.MaxTenantBytes", api.MaxTenantBytes, "of these, bytes of one tenant"},
 	{"api.MaxUncounted", api.MaxUncounted, "bytes of a request that is not counted among these"},
 	{"api.MaxWork", api.MaxWork, "items of calls (jobs, claims, uuids, 8 KiB of a request) that are worked on at once; calls with more wait for five seconds at most"},

@@ -9,7 +9,8 @@ import (
 
 // Bounds on the requests that are held in memory at once, in bytes: bodies as they
 // were sent and, where they were compressed, what they are without. A request of at
-// most MaxUncounted bytes is bounded by the number of calls alone.
+// most MaxUncounted bytes is bounded by the number of calls alone. What other servers of
+// the fleet have passed on has as much room of its own.
 const (
 	MaxBytes       = 128 << 20 // of all tenants
 	MaxTenantBytes = 64 << 20  // of one

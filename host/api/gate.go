@@ -47,6 +47,7 @@ type gate struct {
 	refusals  *refusalLog
 	seats     admission
 	bytes     budget // of requests, in memory
+	passed    budget // likewise of those that other servers have passed on
 	work      budget // of calls
 
 	readWithin time.Duration // for the body of a request
@@ -217,7 +218,7 @@ func (g *gate) seated(w http.ResponseWriter, r *http.Request, session *host.Sess
 // admitBody lets the body of a request in by its size, as it is read. A message in the
 // address is there already, and counts with what is unpacked from it.
 func (g *gate) admitBody(r *http.Request, session *host.Session) (*portion, error) {
-	p := &portion{budget: &g.bytes, tenant: session.Tenant()}
+	p := &portion{budget: g.room(r.Context()), tenant: session.Tenant()}
 	if r.Method == http.MethodPost {
 		g.counted(r, p)
 		return p, nil
@@ -226,6 +227,17 @@ func (g *gate) admitBody(r *http.Request, session *host.Session) (*portion, erro
 		return p, p.reserve(r.Context(), int(size))
 	}
 	return p, nil
+}
+
+// room is where a call finds room for its body. A call that another server has passed on
+// has room there as long as it goes on here. Had it to wait here until a call is over that
+// this server has passed on to the other one, and that call there likewise, both would wait
+// for nothing.
+func (g *gate) room(ctx context.Context) *budget {
+	if passedOn(ctx) != nil {
+		return &g.passed
+	}
+	return &g.bytes
 }
 
 // refuseRole answers somebody whose roles do not allow a call. Nobody has looked at

@@ -81,7 +81,7 @@ func (s *admission) Collect(to chan<- prometheus.Metric) {
 }
 
 // budgets are what the gate shares out.
-type budgets struct{ bytes, work *budget }
+type budgets struct{ bytes, passed, work *budget }
 
 var (
 	descBytes   = newDesc("boardd_request_bytes", "Bytes of requests that are held in memory now; small requests are not counted.")
@@ -100,9 +100,10 @@ func (*budgets) Describe(to chan<- *prometheus.Desc) {
 // Collect reads them.
 func (b *budgets) Collect(to chan<- prometheus.Metric) {
 	bytes, noBytes := b.bytes.held()
+	passed, noPassed := b.passed.held()
 	work, noWork := b.work.held()
-	to <- prometheus.MustNewConstMetric(descBytes, prometheus.GaugeValue, float64(bytes))
-	to <- prometheus.MustNewConstMetric(descNoBytes, prometheus.CounterValue, float64(noBytes))
+	to <- prometheus.MustNewConstMetric(descBytes, prometheus.GaugeValue, float64(bytes+passed))
+	to <- prometheus.MustNewConstMetric(descNoBytes, prometheus.CounterValue, float64(noBytes+noPassed))
 	to <- prometheus.MustNewConstMetric(descWork, prometheus.GaugeValue, float64(work))
 	to <- prometheus.MustNewConstMetric(descNoWork, prometheus.CounterValue, float64(noWork))
 }

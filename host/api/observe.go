@@ -118,9 +118,7 @@ func (o *observer) within(ctx context.Context, r connect.AnyRequest, board strin
 // here makes the call, or has the server make it that has the board open.
 func (o *observer) here(ctx context.Context, r connect.AnyRequest, board string, next connect.UnaryFunc) (connect.AnyResponse, error) {
 	if o.passing != nil {
-		if answer, done, err := o.passing.unary(ctx, r, board); done {
-			return answer, err
-		}
+		return o.passing.unary(ctx, r, board, next)
 	}
 	return next(ctx, r)
 }

@@ -51,6 +51,7 @@ type attempt struct {
 	caller   json.RawMessage
 	remote   string
 	header   http.Header
+	changes  bool // it asks for a change
 	repeats  bool // it may be made again although it may have been done
 	onlyWait bool // ended before its time, it has done nothing
 }
@@ -65,7 +66,8 @@ func (p *passing) attempt(ctx context.Context, spec connect.Spec, message any) a
 		a.header.Set(requestHeader, q.id)
 	}
 	p.host.Tracer().Inject(ctx, a.header)
-	a.repeats = spec.IdempotencyLevel == connect.IdempotencyNoSideEffects || isNamed(message)
+	a.changes = spec.IdempotencyLevel != connect.IdempotencyNoSideEffects
+	a.repeats = !a.changes || isNamed(message)
 	a.onlyWait = waitsFor(message)
 	return a
 }
@@ -114,12 +116,12 @@ func waitsFor(message any) bool {
 	return ok && m.GetWait().AsDuration() > 0
 }
 
-// unary passes a call on, if its board is another server's. done is false where this
-// server is to make the call itself.
-func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string) (answer connect.AnyResponse, done bool, err error) {
+// unary passes a call on, if its board is another server's, and else has it made here. It is
+// made here at last where nobody else can be reached.
+func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string, here connect.UnaryFunc) (connect.AnyResponse, error) {
 	servers := p.route(ctx, callOf(r.Spec()), board)
 	if len(servers) == 0 {
-		return nil, false, nil
+		return here(ctx, r)
 	}
 	a := p.attempt(ctx, r.Spec(), r.Any())
 	calling, release := ctx, func() {}
@@ -127,7 +129,7 @@ func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string)
 		calling, release = untilStop(ctx, p.stopping)
 	}
 	defer release()
-	must := false
+	var must, unsure bool // see fleet.Passed; a server may have made the change
 	for _, s := range servers {
 		o := p.peers.of(s)
 		call := o.calls[r.Spec().Procedure]
@@ -135,27 +137,31 @@ func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string)
 			must = true
 			continue
 		}
-		answer, err = call(o.with(calling, &a, must), r.Any(), a.header)
+		answer, err := call(o.with(calling, &a, must), r.Any(), a.header)
 		o.under.Add(-1)
 		if err == nil {
 			p.passed(ctx, s)
 			o.answers(answer.Header())
-			return answer, true, nil
+			return afterLost(ctx, unsure, answer, nil)
 		}
 		if ended := ended(ctx, calling); ended != nil {
-			return nil, true, ended
+			return nil, ended
 		}
 		switch next := o.failed(err, &a); next {
+		case askAgain:
+			unsure = unsure || a.changes
+			must = must || o.away.Load()
 		case askNext:
 			must = must || o.away.Load()
 		case doubtful:
-			return nil, true, job.Errorf(job.OutcomeUnknown, "the server that has the board was lost before it answered; perhaps it has done what was asked")
+			return nil, job.Errorf(job.OutcomeUnknown, "the server that has the board was lost before it answered; perhaps it has done what was asked")
 		case answered:
 			p.passed(ctx, s)
-			return nil, true, foreign(err, o)
+			return afterLost(ctx, unsure, nil, foreign(err, o))
 		}
 	}
-	return nil, false, nil
+	answer, err := here(ctx, r)
+	return afterLost(ctx, unsure, answer, err)
 }
 
 // ended is the error of a call that its caller, its time or this server's end ended.
@@ -201,7 +207,8 @@ type next int
 
 const (
 	answered next = iota // it is the call's answer
-	askNext              // nothing was done, or it can be asked for again
+	askNext              // nothing was done
+	askAgain             // nobody knows what was done, and it can be asked for again
 	doubtful             // nobody knows what was done
 )
 
@@ -217,15 +224,18 @@ func (o *peer) failed(err error, a *attempt) next {
 		case answerNotMine:
 			return askNext
 		case answerMoved:
-			if a.repeats || a.onlyWait {
+			switch {
+			case a.onlyWait:
 				return askNext
+			case a.repeats:
+				return askAgain
 			}
 		}
 		return answered
 	}
 	o.away.Store(true)
 	if a.repeats {
-		return askNext
+		return askAgain
 	}
 	return doubtful
 }

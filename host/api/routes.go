@@ -31,7 +31,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	}
 	o.passing = passing
 	s.registry.watch(&o.streams)
-	s.registry.registry.MustRegister(&s.gate.seats, &budgets{&s.gate.bytes, &s.gate.work})
+	s.registry.registry.MustRegister(&s.gate.seats, &budgets{&s.gate.bytes, &s.gate.passed, &s.gate.work})
 	options := connect.WithHandlerOptions(
 		codecs(), compression(),
 		connect.WithReadMaxBytes(hardLimit),

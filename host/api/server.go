@@ -122,7 +122,8 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 func newGate(h *host.Host, m *metrics, c Config, hostnames []string) *gate {
 	g := &gate{
 		host: h, logger: c.Logger, metrics: m, readWithin: bodyWithin, refusals: &refusalLog{logger: c.Logger},
-		bytes: budget{most: MaxBytes, mostOfTenant: MaxTenantBytes}, work: budget{most: MaxWork, mostOfTenant: MaxTenantWork},
+		bytes: budget{most: MaxBytes, mostOfTenant: MaxTenantBytes}, passed: budget{most: MaxBytes, mostOfTenant: MaxTenantBytes},
+		work:    budget{most: MaxWork, mostOfTenant: MaxTenantWork},
 		origins: http.NewCrossOriginProtection(), errors: connect.NewErrorWriter(codecs()),
 	}
 	for _, name := range hostnames {
