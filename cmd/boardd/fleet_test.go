@@ -54,8 +54,13 @@ func startFleet(t *testing.T, n int, env ...string) []*testserver.Server {
 // startFleetWith starts servers with more in their configuration, and waits for nothing.
 func startFleetWith(t *testing.T, n int, more string, env ...string) []*testserver.Server {
 	t.Helper()
+	return startFleetOn(t, testserver.StartRedis(t, testserver.RedisOptions{}), n, more, env...)
+}
+
+// startFleetOn is startFleetWith of servers that share a Redis of the test's own.
+func startFleetOn(t *testing.T, redis *testserver.Redis, n int, more string, env ...string) []*testserver.Server {
+	t.Helper()
 	program := withDriver(t, "redis")
-	redis := testserver.StartRedis(t, testserver.RedisOptions{})
 	var boards strings.Builder
 	for i := range fleetBoards {
 		fmt.Fprintf(&boards, "board \"b%d\" {\n  backend = \"main\"\n}\n", i)

@@ -30,6 +30,12 @@ func startCrossing(t *testing.T) *crossing {
 		m.door.close()
 		c.posted[m] = map[string][]string{}
 	}
+	t.Cleanup(func() {
+		for _, m := range c.servers {
+			m.door.open()
+		}
+		c.calling.Wait() // of a test that has failed
+	})
 	return c
 }
 
