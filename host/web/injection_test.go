@@ -76,7 +76,7 @@ func TestInjection(t *testing.T) {
 			value[bool](tab, t, fmt.Sprintf(submitScript, sent))
 			run(tab, t, form["action"], shows("the API"))
 			harmless(tab, t, form["action"]+" with "+payloads[i])
-			run(tab, t, "going on", chromedp.Navigate(s.server.URL+"/ui/boards/jobs/workers"), chromedp.WaitReady(chromedp.CSS("footer")))
+			run(tab, t, "going on", chromedp.Navigate(s.server.URL+"/ui/boards/jobs/post"), chromedp.WaitReady(chromedp.CSS("footer")))
 		}
 	}
 }
