@@ -41,7 +41,7 @@ func Root(t testing.TB) string {
 //
 // What was built stays in .tools/programs, for the next test, whose process may be
 // another: then the compiler only looks whether it is still right, once in a process, and
-// links nothing. It is built as `go build ./...` builds, so that what that has compiled is used.
+// links nothing.
 func Build(t testing.TB, pkg string, tags ...string) string {
 	t.Helper()
 	root := Root(t)
@@ -50,22 +50,30 @@ func Build(t testing.TB, pkg string, tags ...string) string {
 		t.Fatal(err)
 	}
 	defer locked(t, kept+".lock")()
-	run := func(name string, args ...string) {
-		t.Helper()
-		c := exec.CommandContext(t.Context(), name, args...)
-		c.Dir = root
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-		}
-	}
 	if !builtHere(kept) {
 		readSources(t, root)
-		run("go", "build", "-tags", strings.Join(tags, ","), "-o", kept, pkg)
+		run(t, compiler(t, root, "-tags", strings.Join(tags, ","), "-o", kept, pkg))
 		remember(t, kept)
 	}
 	program := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	run("cp", kept, program) // a process of its own: nothing that this one starts meanwhile has the copy open, and forbids to run it
+	run(t, exec.CommandContext(t.Context(), "cp", kept, program)) // a process of its own: nothing that this one starts meanwhile has the copy open, and forbids to run it
 	return program
+}
+
+// compiler is `go build` with some arguments. It builds as scripts/release.sh does, and the
+// steps of .ci/run before the tests: what one of them has compiled the others use.
+func compiler(t testing.TB, dir string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(t.Context(), "go", append([]string{"build", "-trimpath"}, args...)...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOGC=off", "GOMEMLIMIT=2GiB") // collecting garbage is a fifth of what compilers compute
+	return c
+}
+
+func run(t testing.TB, c *exec.Cmd) {
+	t.Helper()
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", c.Args, err, out)
+	}
 }
 
 // built has, by its path, what os.Stat says of each program that this process has built.
@@ -182,12 +190,7 @@ func BuildBefore(t testing.TB, commit string, pkgs ...string) string {
 	sources := t.TempDir()
 	unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", sources)
 	unpack.Stdin = bytes.NewReader(archive)
-	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", folder}, missing...)...) //nolint:gosec // packages that the test names
-	build.Dir = sources
-	for _, c := range []*exec.Cmd{unpack, build} {
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", c.Args, err, out)
-		}
-	}
+	run(t, unpack)
+	run(t, compiler(t, sources, append([]string{"-o", folder}, missing...)...))
 	return folder
 }
