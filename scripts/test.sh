@@ -34,6 +34,9 @@ mapfile -t others < <(go list ./... | grep -v '/internal/simulation\(/\|$\)')
 tests "$@" ./internal/simulation/...
 BOARDD_TEST_SEEDS=1000 tests -race -run 'Seeds|Kept' "$@" ./internal/simulation/...
 
+# With the race detector there are fewer recorded days, see host/replay/race_test.go.
+tests -run RecordedDay "$@" ./host/replay
+
 # Half as many packages again as there are processors, rounded up: while a package waits
 # for leases, for servers that start and for ones that are gone, the others have them.
 processors=$(getconf _NPROCESSORS_ONLN)

@@ -23,12 +23,9 @@ import (
 	"github.com/boardd/boardd/sdk/policy"
 )
 
-// daySeeds is on how many days a set of policies is tried, and fewSeeds where it is one
-// that few boards have.
-const (
-	daySeeds = 20
-	fewSeeds = 4
-)
+// fewSeeds is on how many days a set of policies is tried that few boards have; daySeeds is of
+// the others.
+const fewSeeds = 4
 
 // days are the rules under which a recorded day has to come out as it was.
 var days = []struct {
