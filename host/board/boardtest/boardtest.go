@@ -28,6 +28,8 @@ type Harness struct {
 	// Patience is how long a test waits for what has to come; 0: five minutes, since
 	// a busy machine is no defect.
 	Patience time.Duration
+	// Many is how many keys, and how many jobs of a batch, the tests of many have; 0: 300.
+	Many int
 }
 
 // Run runs the suite.
@@ -35,6 +37,9 @@ func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.Patience == 0 {
 		h.Patience = 5 * time.Minute
+	}
+	if h.Many == 0 {
+		h.Many = 300
 	}
 	for _, test := range []struct {
 		name string
@@ -76,11 +81,13 @@ func Run(t *testing.T, h Harness) {
 		{"unique-trash", uniqueTrash},
 		{"unique-limits", uniqueLimits},
 		{"unique-replace", uniqueReplace},
+		{"unique-many", uniqueMany},
 		{"batch-counts", batchCounts},
 		{"batch-then", batchThen},
 		{"batch-restart", batchRestart},
 		{"batch-limits", batchLimits},
 		{"batch-list", batchList},
+		{"batch-many", batchMany},
 		{"ended-since", endedSince},
 		{"bookmarks", bookmarks},
 		{"cursor-ahead", cursorAhead},
