@@ -82,35 +82,6 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkCounted is what it costs a claim that the store counts for its key, while the
-// limit or rate has room.
-func BenchmarkCounted(b *testing.B) {
-	const batch = 32
-	for name, rules := range map[string]Rules{
-		"none": {}, "limit": {Ordering: &Rule{Policy: atMost(1 << 30)}}, "rate": {Ordering: &Rule{Policy: perPeriod(1<<30, time.Hour)}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			board := start(b, openStore(b), Spec{Rules: rules})
-			postings := teams("abcdefghijklmnopqrstuvwxyzABCDEF")
-			var spent time.Duration
-			for b.Loop() {
-				post(b, board, postings...)
-				began := time.Now()
-				r, err := board.Claim(b.Context(), ClaimRequest{Owner: "worker", Max: batch})
-				if spent += time.Since(began); err != nil || len(r.Claims) != batch {
-					b.Fatal(len(r.Claims), err)
-				}
-				for _, c := range r.Claims {
-					if errs, err := board.Consume(b.Context(), []Ref{refOf(board, c)}); one(errs, err) != nil {
-						b.Fatal(errs, err)
-					}
-				}
-			}
-			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*batch), "ns/claim")
-		})
-	}
-}
-
 func BenchmarkPost(b *testing.B) {
 	for _, batch := range []int{1, 32} {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {

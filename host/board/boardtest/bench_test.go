@@ -22,16 +22,14 @@ var stores = map[string]func() driver.Program{"memory": memdriver.Program, "embe
 
 func bench(b *testing.B, p driver.Program) *board.Board {
 	b.Helper()
-	d, err := p.Open(b.Context(), driver.Config{Settings: []byte("{}"), DataDir: b.TempDir(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			b.Error(err)
-		}
-	})
-	board := board.New(d, board.Spec{Name: "bench", Logger: slog.New(slog.DiscardHandler)})
+	return run(b, opened(b, p, "{}"), board.Spec{Name: "bench"})
+}
+
+// run runs a board until the benchmark ends.
+func run(b *testing.B, d driver.Driver, spec board.Spec) *board.Board {
+	b.Helper()
+	spec.Logger = slog.New(slog.DiscardHandler)
+	board := board.New(d, spec)
 	ended := make(chan error, 1)
 	ctx := b.Context()
 	go func() { ended <- board.Run(ctx) }()
