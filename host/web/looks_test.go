@@ -3,8 +3,11 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +89,8 @@ func TestLooks(t *testing.T) {
 			}
 			run(tab, t, "asking", chromedp.Navigate(s.server.URL+"/ui/boards/jobs?tab=unclaimed"), click(`input[name=uuid]`), click(`button[value=trash]`), shows("Set these jobs aside"))
 			check("asking", width, scheme)
+			run(tab, t, "setting aside", keys(`input[name=reason]`, "not now\r"), shows("Done for 1 job"))
+			check("done", width, scheme)
 			run(tab, t, "making a token", chromedp.Navigate(s.server.URL+"/ui/tokens"), keys(`input[name=name]`, fmt.Sprintf("ci-%s-%d", scheme, width)),
 				click(`input[value=worker]`), click(`form[action$="/create"] button.main`), shows("shown this once"))
 			check("made", width, scheme)
@@ -156,12 +161,12 @@ func TestZoom(t *testing.T) {
 // paths are those of every page that can be opened by one.
 func paths(one job.ID) map[string]string {
 	return map[string]string{
-		"overview": "/", "board": "/ui/boards/jobs", "claimed": "/ui/boards/jobs?tab=claimed", "empty": "/ui/boards/jobs?tab=trashed", "wrong": "/ui/boards/absent",
+		"overview": "/", "board": "/ui/boards/jobs", "claimed": "/ui/boards/jobs?tab=claimed", "trashed": "/ui/boards/jobs?tab=trashed", "empty": "/ui/boards/secret?tab=trashed", "wrong": "/ui/boards/absent",
 		"job": "/ui/boards/jobs/jobs/" + one.String(), "details": "/ui/boards/jobs/jobs/" + one.String() + "/details", "book": "/ui/boards/jobs/jobs/" + one.String() + "/book", "workers": "/ui/boards/jobs/workers",
 		"board-policies": "/ui/boards/jobs/policies", "no-policies": "/ui/boards/secret/policies", "policies": "/ui/policies", "tokens": "/ui/tokens",
 		"tenants": "/ui/tenants", "backends": "/ui/backends", "audit": "/ui/audit?all",
 		"post": "/ui/boards/jobs/post", "schedules": "/ui/boards/jobs/schedules", "search": "/ui/search?q=resize", "nothing-found": "/ui/search?q=nothing-like-it",
-		"no-schedules": "/ui/boards/secret/schedules", "webhooks": hooksPath, "webhook": hooksPath + "/a-rather-long-name-of-a-webhook-that-is-told-of-all-jobs", "no-webhooks": "/ui/boards/secret/webhooks",
+		"batches": "/ui/boards/jobs/batches", "no-batches": "/ui/boards/secret/batches", "no-schedules": "/ui/boards/secret/schedules", "webhooks": hooksPath, "webhook": hooksPath + "/a-rather-long-name-of-a-webhook-that-is-told-of-all-jobs", "no-webhooks": "/ui/boards/secret/webhooks",
 		"charts": "/ui/boards/jobs/charts", "charts-day": "/ui/boards/jobs/charts?range=24h", "charts-week": "/ui/boards/jobs/charts?range=7d", "no-charts": "/ui/boards/secret/charts",
 	}
 }
@@ -214,11 +219,60 @@ func (s *site) furnish(t *testing.T) job.ID {
 			t.Fatal(err)
 		}
 	}
+	s.batches(t, jobs)
 	s.tell(t)
 	s.push(t, "gpus", "the job needs another GPU than this worker has")
 	s.push(t, "gpus-next", "the job needs a GPU", "the worker has none")
 	s.decide(t, "gpus", `{"gold":700}`, "gpus-next")
 	return one
+}
+
+// batches makes one that goes on, with a name as long as it may be, and one that is done.
+func (s *site) batches(t *testing.T, jobs *board.Board) {
+	t.Helper()
+	long := strings.Repeat("night", job.MaxBatchName/5)
+	for range 2 {
+		post(t, jobs, job.Posting{Name: "part", Batch: long})
+	}
+	set := post(t, jobs, job.Posting{Name: "part", Batch: long})
+	if errs, err := jobs.Trash(t.Context(), nil, []job.ID{set}, "not now"); err != nil || errs[0] != nil {
+		t.Fatal(err, errs)
+	}
+	if _, err := jobs.PutBatch(t.Context(), long, &job.Posting{Name: "album"}, 7); err != nil {
+		t.Fatal(err)
+	}
+	over := post(t, jobs, job.Posting{Name: "part", Batch: "over"})
+	if _, err := jobs.Cancel(t.Context(), []job.ID{over}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := jobs.CloseBatch(t.Context(), "over"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryPageIsLookedAt: each page that web.go serves is among those that are opened.
+func TestEveryPageIsLookedAt(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("web.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, seen := http.NewServeMux(), map[string]bool{}
+	for _, m := range regexp.MustCompile(`\bu\.get\("([^"]+)"`).FindAllSubmatch(source, -1) {
+		pages.HandleFunc("GET "+string(m[1]), func(_ http.ResponseWriter, r *http.Request) { seen[r.Pattern] = true })
+		seen["GET "+string(m[1])] = strings.HasSuffix(string(m[1]), "/live") // a stream, which no window shows
+	}
+	if len(seen) < 20 {
+		t.Fatalf("web.go serves %d pages, as it seems", len(seen))
+	}
+	for _, path := range paths(job.ID{}) {
+		pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	}
+	for pattern, opened := range seen {
+		if !opened {
+			t.Errorf("no test looks at %s: paths has no line for it", pattern)
+		}
+	}
 }
 
 // worker does one job with one operation.
