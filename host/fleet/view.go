@@ -12,9 +12,10 @@ import (
 // server's own word went through, and a pause between two looks counts for MostSilence at
 // most. So a server that was stopped, or whose store was silent, takes nobody for gone.
 //
-// Where half of the servers or more fall silent together without having said that they
-// leave, it is rather something between them and the store: then nobody is taken for gone,
-// and callers find out by themselves whom they reach. The zero value knows nobody.
+// Where several servers that are half of them or more fall silent together without having
+// said that they leave, it is rather something between them and the store: then nobody is
+// taken for gone, and callers find out by themselves whom they reach. One alone is taken for
+// gone also where there are but two. The zero value knows nobody.
 type View struct {
 	last    time.Time // of the last look
 	looked  bool
@@ -126,7 +127,7 @@ func (v *View) bury() {
 			}
 		}
 	}
-	if 2*vanishing >= live {
+	if vanishing > 1 && 2*vanishing >= live {
 		return
 	}
 	for _, m := range silent {

@@ -155,6 +155,27 @@ func TestHalfAtOnceSpokeLastAtDifferentMoments(t *testing.T) {
 	w.want("me", "a", "b", "c", "d", "e") // three of six
 }
 
+// TestOneOfTwoIsGone: one server alone is not several at once, so that of two the other one
+// takes over what nobody calls. A silent store and a pause still bury nobody.
+func TestOneOfTwoIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a")
+	w.silent = true
+	w.pass(time.Hour)
+	w.want("me", "a")
+	w.silent = false
+	w.pass(time.Second)
+	w.now = w.now.Add(20 * time.Second) // this server was stopped
+	w.look()
+	w.want("me", "a")
+	w.dumb["a"] = true
+	w.pass(5 * time.Second)
+	w.want("me")
+	w.dumb["a"] = false
+	w.pass(fleet.FirstWait)
+	w.want("me", "a")
+}
+
 func TestThoseWhoLeaveAreNoneThatVanish(t *testing.T) {
 	t.Parallel()
 	for _, state := range []fleet.State{fleet.Left, fleet.Draining} {
@@ -169,14 +190,15 @@ func TestThoseWhoLeaveAreNoneThatVanish(t *testing.T) {
 
 func TestDrainedByAnOperator(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "a")
-	w.dumb["a"] = true
+	w := newWorld(t, "a", "b", "c")
+	w.dumb["a"], w.dumb["b"] = true, true
 	w.pass(time.Minute)
-	w.want("me", "a") // half of them
+	w.want("me", "a", "b", "c") // half of them
 	w.words["me"].Beat++
+	w.words["c"].Beat++
 	w.now = w.now.Add(time.Second)
-	w.view.Observe(w.now, []fleet.Word{*w.words["me"], *w.words["a"]}, map[string]bool{"a1": true})
-	w.want("me")
+	w.view.Observe(w.now, []fleet.Word{*w.words["me"], *w.words["a"], *w.words["b"], *w.words["c"]}, map[string]bool{"a1": true, "b1": true})
+	w.want("me", "c")
 }
 
 func TestWhoReturnsWaits(t *testing.T) {

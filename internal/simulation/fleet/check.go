@@ -54,7 +54,8 @@ func (w *world) check() error {
 }
 
 // excused reports whether boards may have no server: the store is silent, nobody is well,
-// somebody still starts, or so many servers are silent that the view of who lives stands.
+// somebody still starts, or so many servers are silent, more than one, that the view of who
+// lives stands.
 func (w *world) excused() bool {
 	if w.store.silent {
 		return true
@@ -77,7 +78,7 @@ func (w *world) excused() bool {
 				}
 			}
 		}
-		if 2*silent >= live {
+		if silent > 1 && 2*silent >= live {
 			return true
 		}
 	}
