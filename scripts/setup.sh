@@ -25,6 +25,7 @@ python3-testscenarios  /usr/bin/python3 -c "import testscenarios"
 python3-pip        /usr/bin/python3 -m pip --version
 python3-setuptools /usr/bin/python3 -c "import setuptools"
 python3-wheel      /usr/bin/python3 -c "import wheel"
+python3-venv       /usr/bin/python3 -c "import ensurepip"
 python3-flask      /usr/bin/python3 -c "import flask"
 mypy               /usr/bin/python3 -m mypy --version
 redis-server       redis-server --version

@@ -109,17 +109,24 @@ func run(t *testing.T, work, module string, environment []string) {
 	}
 }
 
-// install lets pip install the package into a folder, without a network, and
-// returns that. Building leaves files beside the sources, so it is done to a copy.
-func install(t *testing.T, work string) string {
+// sources copies what the package is built of, since building leaves files beside it.
+func sources(t *testing.T, work string) string {
 	t.Helper()
-	source, site := filepath.Join(work, "source"), filepath.Join(work, "site")
+	source := filepath.Join(work, "source")
 	for _, name := range []string{"pyproject.toml", "README.md", "boardd/py.typed"} {
 		copyFile(t, name, filepath.Join(source, name))
 	}
 	for _, name := range []string{"boardd", "boardd_taskflow"} {
 		copyFolder(t, name, filepath.Join(source, name))
 	}
+	return source
+}
+
+// install lets pip install the package into a folder, without a network, and
+// returns that.
+func install(t *testing.T, work string) string {
+	t.Helper()
+	source, site := sources(t, work), filepath.Join(work, "site")
 	pip := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
 		"--no-build-isolation", "--no-cache-dir", "--root-user-action=ignore", "--target", site, source)
 	if out, err := pip.CombinedOutput(); err != nil {
@@ -152,13 +159,7 @@ func TestDistributions(t *testing.T) {
 			testneed.Skip(t, python+" has no "+module+" (Debian: python3-"+module+")")
 		}
 	}
-	folder := t.TempDir()
-	for _, name := range []string{"pyproject.toml", "README.md", "boardd/py.typed"} {
-		copyFile(t, name, filepath.Join(folder, name))
-	}
-	for _, name := range []string{"boardd", "boardd_taskflow"} {
-		copyFolder(t, name, filepath.Join(folder, name))
-	}
+	folder := sources(t, t.TempDir())
 	const code = `
 import sys, tarfile, zipfile
 from setuptools import build_meta
