@@ -237,8 +237,9 @@ type fleetAnswer struct {
 		Job   *struct{ UUID string }
 		Error *struct{ Code, Message string }
 	}
-	Jobs  []struct{ UUID string }
-	Board struct{ Server string }
+	Jobs   []struct{ UUID string }
+	Claims []struct{ UUID, Token string }
+	Board  struct{ Server string }
 
 	status int
 	from   string // the server that has answered, as it advertises itself; empty: the one that was asked
