@@ -187,11 +187,16 @@ func residentOf(b *testing.B, server *testserver.Server) (bytes int64) {
 // metric adds up the metrics of a server that begin with a name, a space or "{" at its end.
 func metric(b *testing.B, server *testserver.Server, name string) (sum float64) {
 	b.Helper()
+	return metricAs(b, server, testserver.RootSecret, name)
+}
+
+func metricAs(b *testing.B, server *testserver.Server, token, name string) (sum float64) {
+	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.Addr+"/metrics", http.NoBody)
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.Header.Set("Authorization", "Bearer "+testserver.RootSecret)
+	r.Header.Set("Authorization", "Bearer "+token)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		b.Fatal(err)

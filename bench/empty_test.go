@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"github.com/boardd/boardd/internal/testserver"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
@@ -50,4 +52,14 @@ func (n nothing) WhoAmI(context.Context, *connect.Request[boarddv1.WhoAmIRequest
 		time.Sleep(n.wait)
 	}
 	return connect.NewResponse(&boarddv1.WhoAmIResponse{}), nil
+}
+
+// emptyProcess starts a process that serves nothing.
+func emptyProcess(b *testing.B, wait time.Duration) *testserver.Server {
+	b.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return testserver.Start(b, program, "", emptyServer, wait.String())
 }

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -39,16 +38,19 @@ func BenchmarkThrough(b *testing.B) {
 	turn(4, through)
 	var straight, whole, shares []float64
 	var spent stages
+	var did counts
 	jobs := 0
 	for b.Loop() {
 		straight = append(straight, turn(28, direct))
-		before := stagesNow(server)
+		before, counted := stagesNow(server), countsNow(b, server)
 		whole = append(whole, turn(10, through))
 		spent = spent.plus(stagesNow(server).minus(before))
+		did = did.plus(countsNow(b, server), counted)
 		jobs += callers * 10 * batch
 		shares = append(shares, whole[len(whole)-1]/straight[len(straight)-1])
 	}
 	spent.report(b, "job", jobs)
+	did.report(b, jobs)
 	b.ReportMetric(middle(straight), "direct-jobs/s")
 	b.ReportMetric(middle(whole), "jobs/s")
 	slices.Sort(shares)
@@ -92,11 +94,17 @@ func openDirect(b *testing.B) driver.Driver {
 	if err != nil {
 		b.Fatal(err)
 	}
+	openDefault(b, d)
+	return d
+}
+
+// openDefault opens a board on a driver, which is closed when the benchmark ends.
+func openDefault(b *testing.B, d driver.Driver) {
+	b.Helper()
 	b.Cleanup(func() { _ = d.Close() })
 	if _, err := d.OpenBoard(b.Context(), driver.BoardSpec{Name: "default", Window: time.Hour, MaxTombstones: driver.DefaultMaxTombstones}); err != nil {
 		b.Fatal(err)
 	}
-	return d
 }
 
 // directCycle is cycle on a driver: it knows which jobs it posted, and has no
@@ -214,11 +222,7 @@ func inTurn(b *testing.B, addr string, clients int, one func(context.Context, *c
 // emptyCall reports and returns the processor time of an empty call.
 func emptyCall(b *testing.B, callers, clients int, wait time.Duration) float64 {
 	b.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	server := testserver.Start(b, program, "", emptyServer, wait.String())
+	server := emptyProcess(b, wait)
 	turns := inTurn(b, server.Addr, clients, func(ctx context.Context, c *client.Client) error {
 		_, err := c.WhoAmI(ctx)
 		return err
