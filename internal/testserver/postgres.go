@@ -156,7 +156,7 @@ func (p *Postgres) fill(t testing.TB, owner *syscall.Credential) {
 		return
 	}
 	run(owner, filepath.Join(p.programs, "initdb"), "-D", p.Dir, "-U", "postgres", "-E", "UTF8",
-		"--locale=C", "--auth=trust", "--no-sync", "--no-instructions")
+		"--locale=C", "--auth=trust", "--no-sync")
 	_ = os.RemoveAll(kept + ".new") // of a test that was killed; cp would tell
 	run(nil, "cp", "-a", p.Dir, kept+".new")
 	if err := os.Rename(kept+".new", kept); err != nil {
