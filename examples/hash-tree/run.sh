@@ -14,6 +14,10 @@
 #
 # FILES=n takes only the first n files, KILLS=n kills n times each (default 5),
 # BOARDD=path uses that binary instead of building one, KEEP=1 keeps the folder.
+#
+# On another store: CONFIG=file is the server's configuration, with a board "default"
+# and BOARDD_TOKEN; DRIVER=pattern is what its driver's process is called by; and
+# KILL_STORE=command kills the store and starts it again, which is done each time, too.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +25,9 @@ root=$(cd "$here/../.." && pwd)
 tree=$(cd "${1:-$(go env GOROOT)/src}" && pwd)
 kills=${KILLS:-5}
 work=$(mktemp -d)
-export BOARDD_TOKEN=dev
+export BOARDD_TOKEN=${BOARDD_TOKEN:-dev}
+serve=(--dev)
+[ -z "${CONFIG:-}" ] || serve=(--config "$(realpath "$CONFIG")")
 
 die() { echo "hash-tree: $*" >&2; exit 1; }
 now() { date +%s%N; }
@@ -55,7 +61,7 @@ port=$(python3 -c 'import socket; s=socket.socket(); s.bind(("127.0.0.1",0)); pr
 export BOARDD_ADDR=http://127.0.0.1:$port
 (
   while [ ! -e "$work/stop" ]; do
-    "$boardd" serve --dev --data "$work/data" --listen "127.0.0.1:$port" >>"$work/server.log" 2>&1 &
+    "$boardd" serve "${serve[@]}" --data "$work/data" --listen "127.0.0.1:$port" >>"$work/server.log" 2>&1 &
     echo $! >"$work/server.pid"
     wait $! || true
   done
@@ -95,10 +101,10 @@ done
 poster=$!
 
 # Kills come while there is work: first one of the driver, then one of the server.
-killed_server=0 killed_driver=0
+killed_server=0 killed_driver=0 killed_store=0
 kill_driver() {
   local driver
-  driver=$(pgrep -P "$(cat "$work/server.pid")" -f 'driver embedded') || return
+  driver=$(pgrep -P "$(cat "$work/server.pid")" -f "${DRIVER:-driver embedded}") || return
   kill -9 "$driver" 2>/dev/null && killed_driver=$((killed_driver + 1))
 }
 kill_server() { kill -9 "$(cat "$work/server.pid")" 2>/dev/null && killed_server=$((killed_server + 1)); }
@@ -109,6 +115,11 @@ for k in $(seq "$kills"); do
   while [ "$(done_now)" -lt "$want" ]; do sleep 0.05; done
   until kill_driver; do sleep 0.05; done
   sleep 0.3
+  if [ -n "${KILL_STORE:-}" ]; then
+    bash -c "$KILL_STORE"
+    killed_store=$((killed_store + 1))
+    sleep 0.3
+  fi
   kill_server || true
   sleep 0.3
   ready
@@ -143,4 +154,5 @@ echo "files hashed:            $count, all equal to sha256sum's own"
 echo "consumed:                $count, each once"
 echo "commands run:            $runs ($((runs - count)) again after a kill)"
 echo "killed with -9:          server $killed_server times, driver $killed_driver times"
+[ -z "${KILL_STORE:-}" ] || echo "and its store:           $killed_store times"
 echo "time:                    $(((ended - began) / 1000000)) ms"
