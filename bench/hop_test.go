@@ -99,7 +99,9 @@ func BenchmarkLone(b *testing.B) {
 		latencies = append(latencies, posts[each/2].Seconds()*1e3)
 	}
 	stop()
-	<-ended
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
 	b.ReportMetric(middle(ratios), "times-empty")
 	b.ReportMetric(middle(latencies), "ms/begun")
 	b.ReportMetric(0, "ns/op")
