@@ -231,6 +231,15 @@ func (p *Postgres) Crash(choose func(int) int) {
 	}
 }
 
+// CPU returns how much processor time the server's processes have used, of those that are there.
+func (p *Postgres) CPU() time.Duration {
+	total := CPUOf(p.PID())
+	for _, pid := range childrenOf(p.PID()) {
+		total += CPUOf(pid)
+	}
+	return total
+}
+
 // answers reports whether the server takes connections.
 func (p *Postgres) answers() error { return isReady(p.programs, p.Addr) }
 

@@ -18,10 +18,18 @@ const bound = 5 * time.Second
 // back to it after pauses that have grown meanwhile.
 const back = 20 * time.Second
 
+// start is how much longer it may take once a process runs again that was killed or ended: its
+// fault is over when it is launched, and a server reads its boards first.
+const start = 5 * time.Second
+
 // mended returns until when everybody has to know of everything after a fault has ended.
 func mended(f *history.Fault) time.Duration {
-	if strings.HasPrefix(f.Name, "store") {
+	what, how, _ := strings.Cut(f.Name, " ")
+	switch {
+	case what == "store":
 		return f.End + back + bound
+	case how == "killed" || how == "ended":
+		return f.End + start + bound
 	}
 	return f.End + bound
 }
