@@ -21,7 +21,7 @@ func BenchmarkBoardsMade(b *testing.B) {
 	for _, store := range []string{"embedded", "redis"} {
 		b.Run(store, func(b *testing.B) {
 			for b.Loop() {
-				c := catalogServer(b, boardd, store)
+				c := newHosting(b, boardd, store).client
 				const boards, part = 3000, 300
 				var took []time.Duration
 				for i := range boards / part {
@@ -44,9 +44,10 @@ func BenchmarkBoardsMade(b *testing.B) {
 func BenchmarkCatalog(b *testing.B) {
 	boardd := withRedis(b)
 	for b.Loop() {
-		server, c := catalogServerWith(b, boardd, "redis")
+		hosting := newHosting(b, boardd, "redis")
+		server := hosting.server
 		const few, all, more = 100, 100_000, 300
-		whole := newHolding(b, c)
+		whole := newHolding(b, hosting.client)
 		whole.fill(0, few, 64)
 		before := whole.fill(few, more, 1)
 		whole.fill(few+more, all-few-more, 64)
@@ -114,22 +115,31 @@ func (h *holding) fill(first, n, callers int) map[string]time.Duration {
 	return took
 }
 
-// catalogServer starts a server whose catalog is in a store, and returns a client of its.
-func catalogServer(b *testing.B, program, store string) *client.Client {
-	b.Helper()
-	_, c := catalogServerWith(b, program, store)
-	return c
+// hosting is a server whose catalog and boards are in a store.
+type hosting struct {
+	server *testserver.Server
+	client *client.Client
+	store  func() time.Duration // its processor time, where it is a process of its own
 }
 
-func catalogServerWith(b *testing.B, program, store string) (*testserver.Server, *client.Client) {
+// newHosting starts one with the embedded store, Redis or PostgreSQL.
+func newHosting(b *testing.B, program, store string) *hosting {
 	b.Helper()
-	setting := ""
-	if store == "redis" {
-		setting = fmt.Sprintf("address = %q", testserver.StartRedis(b, testserver.RedisOptions{}).Addr)
+	setting, cpu := "", func() time.Duration { return 0 }
+	switch store {
+	case "redis":
+		redis := testserver.StartRedis(b, testserver.RedisOptions{})
+		setting, cpu = fmt.Sprintf("address = %q", redis.Addr), redis.CPU
+	case "postgres":
+		postgres := testserver.StartPostgres(b, testserver.PostgresOptions{})
+		setting, cpu = fmt.Sprintf("url = %q", postgres.URL("postgres")), postgres.CPU
 	}
 	server := testserver.Start(b, program, "", "--config", testserver.CatalogConfig(b, store, setting, "rest_after = \"30s\"\n"))
-	return server, dialWith(b, client.Config{Addr: server.Addr})
+	return &hosting{server, dialWith(b, client.Config{Addr: server.Addr}), cpu}
 }
+
+// CPU is the processor time of the server, its driver and the store.
+func (h *hosting) CPU() time.Duration { return h.server.CPU() + h.store() }
 
 func makeBoards(b *testing.B, c *client.Client, name string, first, n int) {
 	b.Helper()
@@ -140,37 +150,49 @@ func makeBoards(b *testing.B, c *client.Client, name string, first, n int) {
 	}
 }
 
-// BenchmarkRestingBoards is what a server of 10,000 boards, of which 500 are at work, takes over one of
-// just those 500, by turns: processor time for a job, and memory of the server and its driver.
+// BenchmarkRestingBoards is what a server of 10,000 boards, of which 500 are at work, takes over
+// one of just those 500, by turns: processor time for a job, the store's included and that alone,
+// and memory of the server and its driver.
 func BenchmarkRestingBoards(b *testing.B) {
-	boardd := withRedis(b)
-	const atWork, all, rounds = 500, 10_000, 4
-	for _, store := range []string{"embedded", "redis"} {
+	boardd := program(b)
+	for _, plugin := range []string{"redis", "postgres"} {
+		withPlugin(b, boardd, plugin)
+	}
+	const atWork, all, callers, rounds = 500, 10_000, 50, 4
+	for _, store := range []string{"embedded", "redis", "postgres"} {
 		b.Run(store, func(b *testing.B) {
-			few, fewClient := catalogServerWith(b, boardd, store)
-			many, manyClient := catalogServerWith(b, boardd, store)
-			makeBoards(b, fewClient, "work", 0, atWork)
-			makeBoards(b, manyClient, "work", 0, atWork)
-			makeBoards(b, manyClient, "rest", 0, all-atWork)
+			few, many := newHosting(b, boardd, store), newHosting(b, boardd, store)
+			makeBoards(b, few.client, "work", 0, atWork)
+			makeBoards(b, many.client, "work", 0, atWork)
+			makeBoards(b, many.client, "rest", 0, all-atWork)
 			testserver.Eventually(b, "the boards rest that nobody calls", func() bool {
-				return metric(b, many, "boardd_boards_open ") <= atWork
+				return metric(b, many.server, "boardd_boards_open ") <= atWork
 			})
-			cost := func(server *testserver.Server, c *client.Client) float64 {
-				before := server.CPU()
-				byMany(64, atWork*rounds/64, func(n int) {
-					if err := cycle(b.Context(), c.Board(fmt.Sprint("work-", n%atWork)), 1); err != nil {
+			cost := func(h *hosting) (whole, store float64) {
+				before, stored := h.CPU(), h.store()
+				byMany(callers, atWork*rounds/callers, func(n int) {
+					if err := cycle(b.Context(), h.client.Board(fmt.Sprint("work-", n%atWork)), 1); err != nil {
 						b.Error(err)
 					}
 				})
-				return float64((server.CPU() - before).Microseconds()) / float64(atWork*rounds)
+				return (h.CPU() - before).Seconds(), (h.store() - stored).Seconds()
 			}
-			var ratios []float64
+			cost(few) // the boards are open then
+			cost(many)
+			var ratios, stores []float64
 			for b.Loop() {
-				alone := cost(few, fewClient)
-				ratios = append(ratios, cost(many, manyClient)/alone)
+				alone, storeAlone := cost(few)
+				beside, storeBeside := cost(many)
+				ratios = append(ratios, beside/alone)
+				if storeAlone > 0 {
+					stores = append(stores, storeBeside/storeAlone)
+				}
 			}
 			b.ReportMetric(middle(ratios), "cpu-many/few")
-			b.ReportMetric(float64(residentOf(b, many))/float64(residentOf(b, few)), "memory-many/few")
+			if len(stores) > 0 {
+				b.ReportMetric(middle(stores), "store-many/few")
+			}
+			b.ReportMetric(float64(residentOf(b, many.server))/float64(residentOf(b, few.server)), "memory-many/few")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

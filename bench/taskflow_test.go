@@ -62,15 +62,22 @@ func BenchmarkBesideTaskFlow(b *testing.B) {
 // for Redis.
 func withRedis(b *testing.B) string {
 	b.Helper()
-	boardd, driver := program(b), testserver.Build(b, "./plugins/redis")
+	boardd := program(b)
+	withPlugin(b, boardd, "redis")
+	return boardd
+}
+
+// withPlugin puts a driver where a boardd finds it.
+func withPlugin(b *testing.B, boardd, name string) {
+	b.Helper()
+	driver := testserver.Build(b, "./plugins/"+name)
 	folder := filepath.Join(filepath.Dir(boardd), "plugins")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		b.Fatal(err)
 	}
-	if err := os.Rename(driver, filepath.Join(folder, "redis")); err != nil {
+	if err := os.Rename(driver, filepath.Join(folder, name)); err != nil {
 		b.Fatal(err)
 	}
-	return boardd
 }
 
 // hold has somebody else claim the n newest jobs, which TaskFlow lists first.
