@@ -105,6 +105,29 @@ func (l Location) key() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// reach says with which other locations one can overlap.
+type reach int
+
+const (
+	onlyItself reach = iota // it has no areas within others
+	onlyChosen              // those that people chose: no two that MakeSettings made overlap
+	anybody
+)
+
+// reach says with what the place of a board can overlap. Those that MakeSettings makes below
+// another root than the usual one are as if they were chosen: that root may lie anywhere.
+func (l Location) reach(use *Use) reach {
+	name, isNamespace := strings.CutPrefix(l.text, namespaceSetting+" ")
+	folder, isPath := strings.CutPrefix(l.text, pathSetting+" ")
+	switch {
+	case !isNamespace && !isPath:
+		return onlyItself
+	case isNamespace && name == madeNamespace(use.Tenant, use.Board), isPath && folder == madePath(defaultRoot, use.Tenant, use.Board):
+		return onlyChosen
+	}
+	return anybody
+}
+
 // Overlaps reports whether two boards at these places would take each other's
 // records for their own.
 func (l Location) Overlaps(o Location) bool {
@@ -133,13 +156,17 @@ func MakeSettings(schema driver.Schema, backend []byte, tenant, board string) ([
 	for _, f := range schema.Fields {
 		switch {
 		case f.Name == namespaceSetting && f.Type == driver.String:
-			made[f.Name] = "boardd:{" + tenant + "/" + board + "}"
+			made[f.Name] = madeNamespace(tenant, board)
 		case f.Name == pathSetting && f.Type == driver.String:
-			made[f.Name] = on.Root + "/" + tenant + "/" + board + "/Jobs"
+			made[f.Name] = madePath(on.Root, tenant, board)
 		}
 	}
 	return json.Marshal(made)
 }
+
+func madeNamespace(tenant, board string) string { return "boardd:{" + tenant + "/" + board + "}" }
+
+func madePath(root, tenant, board string) string { return root + "/" + tenant + "/" + board + "/Jobs" }
 
 // LocationNamed is the reverse of String.
 func LocationNamed(text string) Location {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -17,6 +18,11 @@ import (
 // the backend's own store, so that hosts with other catalogs and configurations
 // see it too.
 const locationSpace = "locations"
+
+// chosenSpace is where each of those places is named that people chose, before it is taken, so
+// that who takes a place of boardd's own choice need not look at all others. A name whose place
+// is not there means nothing.
+const chosenSpace = "locations-chosen"
 
 // Use says which board lies at a location, and how it is served there.
 type Use struct {
@@ -38,6 +44,10 @@ type Places struct {
 	docs    driver.Documents
 	backend string // the store's name for people
 	rounds  *rounds[*claimed]
+
+	// Only the round that goes on uses these.
+	chosen *ground   // the places that people have chosen, as they were when all were read
+	readAt time.Time // when that was
 }
 
 // NewPlaces returns the places on the store that operators know as a backend.
@@ -79,9 +89,13 @@ const (
 	writesAtOnce = 16 // documents that are written at the same time
 )
 
-// occupy is one round. It reads all places twice at most, however many it is for:
-// before and after the new ones were written, so that of two hosts which take places
-// that overlap at the same moment at most one keeps its own.
+// readAll is how old what was read of all places may be. It is for places that servers of an older
+// version took, which name none in chosenSpace.
+const readAll = 10 * time.Minute
+
+// occupy is one round. It reads the places that may overlap twice at most, however many it is
+// for: before and after the new ones were written, so that of two hosts which take places that
+// overlap at the same moment at most one keeps its own.
 func (p *Places) occupy(ctx context.Context, list []*claimed) {
 	for range tries {
 		if list = p.attempt(ctx, list); len(list) == 0 {
@@ -159,21 +173,73 @@ func (p *Places) read(ctx context.Context, list []*claimed) (map[string]driver.D
 // refuse fails the items whose location overlaps with a place of another board. Of two
 // items that overlap with each other, the first one passes.
 func (p *Places) refuse(ctx context.Context, list []*claimed) {
-	if len(list) == 0 {
-		return
-	}
-	docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
-	g := newGround()
-	for i := range docs {
-		var use Use
-		if err == nil {
-			err = decode(docs[i], &use)
-		}
-		g.add(LocationNamed(use.Location), use)
+	all, err := p.suspect(ctx, list)
+	if err == nil && len(all) > 0 {
+		err = p.refuseAmongAll(ctx, all)
 	}
 	if err != nil {
 		fail(list, err)
-		return
+	}
+}
+
+// suspect returns those items that have to be held against all places: those that people chose,
+// and those that seem to overlap with one that they did.
+func (p *Places) suspect(ctx context.Context, list []*claimed) (all []*claimed, err error) {
+	var chosen *ground
+	for _, c := range list {
+		switch c.location.reach(&c.use) {
+		case onlyItself:
+			continue
+		case onlyChosen:
+			if chosen == nil {
+				if chosen, err = p.whatPeopleChose(ctx); err != nil {
+					return nil, err
+				}
+			}
+			if chosen.other(c.location, &c.use) == nil {
+				continue
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// whatPeopleChose returns the places that people chose, of which some may not be taken any more.
+func (p *Places) whatPeopleChose(ctx context.Context) (*ground, error) {
+	if p.chosen == nil || time.Since(p.readAt) > readAll {
+		at, list := time.Now(), newGround()
+		err := p.each(ctx, locationSpace, func(l Location, use Use) {
+			if l.reach(&use) == anybody {
+				list.add(l, use)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.chosen, p.readAt = list, at
+	}
+	err := p.each(ctx, chosenSpace, func(l Location, use Use) { p.chosen.add(l, use) })
+	return p.chosen, err
+}
+
+// each goes through the places of a space.
+func (p *Places) each(ctx context.Context, space string, do func(l Location, use Use)) error {
+	docs, err := p.docs.List(ctx, driver.Space{Name: space}, "", 0)
+	for i := range docs {
+		var use Use
+		if err = decode(docs[i], &use); err != nil {
+			break
+		}
+		do(LocationNamed(use.Location), use)
+	}
+	return err
+}
+
+func (p *Places) refuseAmongAll(ctx context.Context, list []*claimed) error {
+	g := newGround()
+	if err := p.each(ctx, locationSpace, g.add); err != nil {
+		return err
 	}
 	for _, c := range list {
 		if other := g.other(c.location, &c.use); other != nil {
@@ -182,6 +248,7 @@ func (p *Places) refuse(ctx context.Context, list []*claimed) {
 		}
 		g.add(c.location, c.use)
 	}
+	return nil
 }
 
 // write writes what is new or was changed.
@@ -218,8 +285,28 @@ func (p *Places) put(ctx context.Context, c *claimed, version uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.docs.Put(ctx, driver.Space{Name: locationSpace}, driver.Document{Name: c.location.key(), Data: data}, version)
+	doc := driver.Document{Name: c.location.key(), Data: data}
+	if version == 0 && c.location.reach(&c.use) == anybody {
+		if err := p.nameChosen(ctx, doc); err != nil {
+			return err
+		}
+	}
+	_, err = p.docs.Put(ctx, driver.Space{Name: locationSpace}, doc, version)
 	return err
+}
+
+// nameChosen names a place that is about to be taken.
+func (p *Places) nameChosen(ctx context.Context, doc driver.Document) error {
+	for range tries {
+		present, err := p.docs.Get(ctx, driver.Space{Name: chosenSpace}, doc.Name)
+		if err = ignore(err, job.NotFound); err != nil {
+			return err
+		}
+		if _, err = p.docs.Put(ctx, driver.Space{Name: chosenSpace}, doc, present.Version); job.KindOf(err) != job.Aborted {
+			return err
+		}
+	}
+	return job.Errorf(job.Aborted, "the name of the place is changed all the time")
 }
 
 // List returns the places that are taken, in the order of their names.

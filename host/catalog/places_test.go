@@ -1,11 +1,14 @@
 package catalog_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/boardd/boardd/host/catalog"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -52,4 +55,88 @@ func TestPlacesTogether(t *testing.T) {
 		}
 		wantKind(t, "where somebody is already", got[fmt.Sprint(i%2, " late", i)], job.Precondition)
 	}
+}
+
+// listed counts the documents that are listed.
+type listed struct {
+	driver.Documents
+
+	n atomic.Int64
+}
+
+func (l *listed) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
+	docs, err := l.Documents.List(ctx, space, after, limit)
+	l.n.Add(int64(len(docs)))
+	return docs, err
+}
+
+// TestMadePlacesAreNotHeldAgainstAll: who takes a place of boardd's own choice does not look at
+// all that are taken, and is refused all the same where somebody chose to be inside of it, or
+// around it, before or at the same time; and so is who chooses that later. A name that was given
+// before a place, which was not taken then, refuses nobody.
+func TestMadePlacesAreNotHeldAgainstAll(t *testing.T) {
+	t.Parallel()
+	for setting, made := range map[string]func(board string) string{
+		"namespace": func(board string) string { return "boardd:{acme/" + board + "}" },
+		"path":      func(board string) string { return "/boardd/acme/" + board + "/Jobs" },
+	} {
+		inside := map[string]string{"namespace": ":boardd:more", "path": "/more"}[setting]
+		docs := &listed{Documents: store(t)}
+		here, there := catalog.NewPlaces(docs, "main"), catalog.NewPlaces(docs, "main")
+		occupy := func(p *catalog.Places, place, board string) error {
+			return p.Occupy(t.Context(), at(setting, place), use(board), nil)
+		}
+		for i := range 200 {
+			if err := occupy(here, made(fmt.Sprint("b", i)), fmt.Sprint("b", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := docs.n.Load(); n > 100 {
+			t.Errorf("%s: %d documents were listed for 200 places", setting, n)
+		}
+		wantKind(t, "inside of one that is there", occupy(there, made("b7")+inside, "x"), job.Precondition)
+		if err := occupy(there, made("later")+inside, "x"); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []*catalog.Places{here, there, catalog.NewPlaces(docs, "main")} {
+			wantKind(t, "around one that was chosen", occupy(p, made("later"), "later"), job.Precondition)
+		}
+		if err := there.Vacate(t.Context(), at(setting, made("later")+inside), "acme", "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := occupy(here, made("later"), "later"); err != nil {
+			t.Errorf("%s: where nobody is any more: %v", setting, err)
+		}
+		for i := range 40 {
+			var both sync.WaitGroup
+			var own, chosen error
+			board := fmt.Sprint("both", i)
+			both.Go(func() { own = occupy(here, made(board), board) })
+			both.Go(func() { chosen = occupy(there, made(board)+inside, "x") })
+			both.Wait()
+			if own == nil && chosen == nil {
+				t.Fatalf("%s: two boards have places that overlap", setting)
+			}
+			if chosen == nil {
+				_ = there.Vacate(t.Context(), at(setting, made(board)+inside), "acme", "x")
+			}
+		}
+	}
+}
+
+// TestPlacesOfBefore: a place that somebody chose, with a version that named none, is found.
+func TestPlacesOfBefore(t *testing.T) {
+	t.Parallel()
+	docs := store(t)
+	if err := catalog.NewPlaces(docs, "main").Occupy(t.Context(), at("path", "/boardd/acme/b/Jobs/more"), use("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	names, err := docs.List(t.Context(), driver.Space{Name: "locations-chosen"}, "", 0)
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	if err := docs.Delete(t.Context(), driver.Space{Name: "locations-chosen"}, names[0].Name, names[0].Version); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, "around it", catalog.NewPlaces(docs, "main").Occupy(t.Context(), at("path", "/boardd/acme/b/Jobs"), use("b"), nil), job.Precondition)
 }
