@@ -355,6 +355,14 @@ func TestLostClaim(t *testing.T) {
 			t.Errorf("%s did not find a claim that nobody was given: %v", name, problems)
 		}
 	}
+	h.Store, h.Faults = "fleet", []history.Fault{{Name: "server stopped", Begin: time.Millisecond, End: 3 * time.Millisecond}}
+	for _, p := range check.Run(h) { // it was passed on to a server that stood still, and made the call later
+		t.Error(p)
+	}
+	h.Faults[0].Begin = 3 * time.Millisecond
+	if len(check.Run(h)) == 0 {
+		t.Error("what was broken later explains nothing")
+	}
 }
 
 // On ZooKeeper a call that was tried again need not be told of a claim that lapsed before,

@@ -95,9 +95,19 @@ func withLostTries(h *history.History, ops []history.Op) []history.Op {
 	return all
 }
 
+// doubled reports whether a call may have been asked for twice by itself of stores or servers of
+// which one does not know the other's answer: the board moved meanwhile, or a server of a fleet
+// that it was passed on to stood still or could not be reached. That one makes the call when it
+// goes on, and a store remembers no answer that nothing is there.
+func doubled(h *history.History, op history.Op) bool {
+	return h.Moved(op.Board, op.Begin, op.End) || h.Store == "fleet" && slices.ContainsFunc(h.Faults, func(f history.Fault) bool {
+		return (f.Name == "server stopped" || strings.HasPrefix(f.Name, "peer")) && f.Begin <= op.End && f.End >= op.Begin
+	})
+}
+
 // withLostClaims returns the ops, with those claims whose client was not told what it
 // got put to the jobs that were seen in its owner's hands. Who is told that it got nothing may
-// have asked twice, and its board moved in between.
+// have asked twice.
 func withLostClaims(h *history.History) []history.Op {
 	lost, calls, nothing := map[string]history.Op{}, map[string][]history.Op{}, map[string][]history.Op{}
 	lose := func(op history.Op) {
@@ -110,7 +120,7 @@ func withLostClaims(h *history.History) []history.Op {
 		case op.Call != history.Claim:
 		case op.Outcome == history.Unknown && op.Job == "":
 			lose(op)
-		case op.Outcome == history.Done && op.Job == "" && h.Moved(op.Board, op.Begin, op.End):
+		case op.Outcome == history.Done && op.Job == "" && doubled(h, op):
 			lose(unanswered(op))
 		case op.Outcome == history.Done && op.Job == "":
 			nothing[op.Owner] = append(nothing[op.Owner], op)

@@ -49,11 +49,11 @@ func refusals(h *history.History) (problems []Problem) {
 // call was answered: the job had gone to somebody else, or its lease was seen to be over, or it
 // was taken from its owner, who knew no token to give it back with. On ZooKeeper each
 // claim of a call is a step of its own; where the driver is killed between them, the
-// answer to the next try is made of those claims that still stand. A board that has moved
-// meanwhile does not know the next try again.
+// answer to the next try is made of those claims that still stand. Where a call was doubled, one
+// try does not know the other.
 func lapsedUntold(h *history.History, key ownedJob, calls []history.Op) bool {
 	answered := calls[0].End
-	if h.Moved(calls[0].Board, calls[0].Begin, answered) {
+	if doubled(h, calls[0]) {
 		return true
 	}
 	if h.Store != "zookeeper" {
