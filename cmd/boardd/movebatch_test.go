@@ -79,6 +79,9 @@ func TestMoveABatchWithZooKeeper(t *testing.T) {
 		t.Fatalf("the batch is %v, %v: want it done and followed", done, err)
 	}
 	m.move("disk", 0)
+	if _, err := m.board.Batch(ctx, "night", time.Minute); err != nil { // the new store is told a moment later that it is closed
+		t.Fatal(err)
+	}
 	if b := stands("posted 5 open 0 consumed 5 trashed 0 closed true"); !b.GetDone() || b.GetThenUuid() != done.GetThenUuid() {
 		t.Errorf("back in the file the batch is %v, want it followed by %s", b, done.GetThenUuid())
 	}
