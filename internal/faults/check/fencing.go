@@ -55,8 +55,7 @@ func numbers(id string, a, b history.Op) []Problem {
 }
 
 // stale finds calls by a claim's token that were accepted although another claim had
-// been granted before they began. An ending that may have been made before is only
-// repeated; so is a trashing after an abandonment of the last attempt, which trashed the job.
+// been granted before they began. An ending that may have been made before is only repeated.
 func stale(id string, ops, claims []history.Op, a history.Op) (problems []Problem) {
 	for _, op := range ops {
 		if op.Token != a.Granted || op.Outcome != history.Done {
@@ -65,14 +64,21 @@ func stale(id string, ops, claims []history.Op, a history.Op) (problems []Proble
 		later, ok := find(claims, func(b history.Op) bool {
 			return b.Granted != a.Granted && before(a, b) && before(b, op)
 		})
-		_, again := find(ops, func(o history.Op) bool {
-			same := o.Call == op.Call && o.Call != history.Extend ||
-				op.Call == history.Trash && o.Call == history.Abandon && attemptsOf(ops) > 0
-			return same && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin
-		})
-		if ok && !again {
+		if ok && !endedBefore(ops, op) {
 			problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("%s by the token of %s was accepted at %v, after %s had been given the job at %v", op.Call, a.Owner, op.End, later.Owner, later.End)})
 		}
 	}
 	return problems
+}
+
+// endedBefore reports whether a call may be answered as done since an ending by its token was
+// made before. Where attempts are counted, giving up the last one trashes the job, so that
+// each of the two may be answered for the other while the job is in the trash.
+func endedBefore(ops []history.Op, op history.Op) bool {
+	_, before := find(ops, func(o history.Op) bool {
+		other := op.Call == history.Trash && o.Call == history.Abandon || op.Call == history.Abandon && o.Call == history.Trash
+		same := o.Call == op.Call && o.Call != history.Extend || other && attemptsOf(ops) > 0
+		return same && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin
+	})
+	return before
 }

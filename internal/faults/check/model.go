@@ -195,7 +195,7 @@ func (s state) claimed(op history.Op) (state, bool) {
 
 // ended is the end of a claim by its token.
 func (s state) ended(op history.Op) (state, bool) {
-	if s.endedBy(op.Call, op.Token) {
+	if s.endedBy(op.Call, op.Token) || op.Call == history.Abandon && s.attempts > 0 && s.phase == job.Trashed && s.endedBy(history.Trash, op.Token) {
 		return s, true
 	}
 	held := s.holds(op.Token)

@@ -63,10 +63,7 @@ func overstayed(h *history.History, id string, ops []history.Op, claim, op histo
 	if op.Call == history.Extend && stood > 0 && stood+op.Given > most+least {
 		return []Problem{{Job: id, Text: fmt.Sprintf("its timeout is %v, %s had it for %v at least, and was given it for another %v", timeout, claim.Owner, stood, op.Given)}}
 	}
-	_, again := find(ops, func(o history.Op) bool {
-		return o.Call == op.Call && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin && o.Call != history.Extend
-	})
-	if stood <= most || again {
+	if stood <= most || endedBefore(ops, op) {
 		return nil
 	}
 	return []Problem{{Job: id, Text: fmt.Sprintf("its timeout is %v, and %s by the token of %s was accepted when the claim had stood for %v at least", timeout, op.Call, claim.Owner, stood)}}
