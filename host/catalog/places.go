@@ -226,14 +226,17 @@ func (p *Places) whatPeopleChose(ctx context.Context) (*ground, error) {
 // each goes through the places of a space.
 func (p *Places) each(ctx context.Context, space string, do func(l Location, use Use)) error {
 	docs, err := p.docs.List(ctx, driver.Space{Name: space}, "", 0)
+	if err != nil {
+		return err
+	}
 	for i := range docs {
 		var use Use
-		if err = decode(docs[i], &use); err != nil {
-			break
+		if err := decode(docs[i], &use); err != nil {
+			return err
 		}
 		do(LocationNamed(use.Location), use)
 	}
-	return err
+	return nil
 }
 
 func (p *Places) refuseAmongAll(ctx context.Context, list []*claimed) error {
@@ -311,15 +314,9 @@ func (p *Places) nameChosen(ctx context.Context, doc driver.Document) error {
 
 // List returns the places that are taken, in the order of their names.
 func (p *Places) List(ctx context.Context) ([]Use, error) {
-	docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
-	if err != nil {
+	list := []Use{}
+	if err := p.each(ctx, locationSpace, func(_ Location, use Use) { list = append(list, use) }); err != nil {
 		return nil, err
-	}
-	list := make([]Use, len(docs))
-	for i := range docs {
-		if err := decode(docs[i], &list[i]); err != nil {
-			return nil, err
-		}
 	}
 	slices.SortFunc(list, func(a, b Use) int { return strings.Compare(a.Location, b.Location) })
 	return list, nil

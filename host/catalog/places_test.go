@@ -140,3 +140,31 @@ func TestPlacesOfBefore(t *testing.T) {
 	}
 	wantKind(t, "around it", catalog.NewPlaces(docs, "main").Occupy(t.Context(), at("path", "/boardd/acme/b/Jobs"), use("b"), nil), job.Precondition)
 }
+
+// halfListed is a store that is lost while its documents are listed.
+type halfListed struct{ driver.Documents }
+
+func (h halfListed) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
+	docs, err := h.Documents.List(ctx, space, after, limit)
+	if err != nil {
+		return docs, err
+	}
+	return docs[:len(docs)/2], job.Errorf(job.Unavailable, "the store is lost")
+}
+
+// TestPlacesThatCannotBeListed: nobody takes a place while it is not known which others are taken.
+func TestPlacesThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	docs := store(t)
+	for _, board := range []string{"a", "b"} {
+		if err := catalog.NewPlaces(docs, "main").Occupy(t.Context(), at("path", "/"+board+"/Jobs"), use(board), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	places := catalog.NewPlaces(halfListed{docs}, "main")
+	for place, board := range map[string]string{"/boardd/acme/c/Jobs": "c", "/d/Jobs": "d"} {
+		wantKind(t, place, places.Occupy(t.Context(), at("path", place), use(board), nil), job.Unavailable)
+	}
+	_, err := places.List(t.Context())
+	wantKind(t, "a list", err, job.Unavailable)
+}
