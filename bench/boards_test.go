@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -47,7 +46,7 @@ func BenchmarkCatalog(b *testing.B) {
 		hosting := newHosting(b, boardd, "redis")
 		server := hosting.server
 		const few, all, more = 100, 100_000, 300
-		whole := newHolding(b, hosting.client)
+		whole := &holding{b, hosting.client.Admin()}
 		whole.fill(0, few, 64)
 		before := whole.fill(few, more, 1)
 		whole.fill(few+more, all-few-more, 64)
@@ -74,11 +73,6 @@ func BenchmarkCatalog(b *testing.B) {
 type holding struct {
 	b     *testing.B
 	admin *client.Admin
-}
-
-func newHolding(b *testing.B, c *client.Client) *holding {
-	b.Helper()
-	return &holding{b, c.Admin()}
 }
 
 // fill makes n tenants with a token and a board each, and returns how long each kind took.
@@ -214,21 +208,11 @@ func metric(b *testing.B, server *testserver.Server, name string) (sum float64) 
 
 func metricAs(b *testing.B, server *testserver.Server, token, name string) (sum float64) {
 	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.Addr+"/metrics", http.NoBody)
-	if err != nil {
-		b.Fatal(err)
+	status, text := testserver.Get(b, server.Addr+"/metrics", token)
+	if status != http.StatusOK {
+		b.Fatalf("%s has no metrics for this token: %d %s", server.Addr, status, text)
 	}
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		b.Fatal(answer.Status, err)
-	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, name) {
 			value, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' '):]), 64)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 type counts map[string]float64
 
 // countsNow asks a server in --dev and the system. Calls and batches are messages that are
-// answered; a switch is a thread that waited for something and was woken; bytes are those that
+// answered; a wait is a thread that waited for something and was woken; bytes are those that
 // a process wrote, to sockets and files.
 func countsNow(b *testing.B, server *testserver.Server) counts {
 	b.Helper()

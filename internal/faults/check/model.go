@@ -132,9 +132,7 @@ func (s state) usedUp(op history.Op) []any {
 	}
 	t, _ := s.ended(op)
 	t = t.off(job.Trashed)
-	said := t
-	said = said.withEnd(history.Trash, op.Token)
-	return []any{t, said}
+	return []any{t, t.withEnd(history.Trash, op.Token)}
 }
 
 // until is when a lease that begins with a call may be over.
