@@ -398,3 +398,40 @@ func TestTicksOfDeletedSchedules(t *testing.T) {
 		}
 	}
 }
+
+// TestTickPostedWhereLeftOut: two hosts try the same tick, the one just before the job of the
+// tick before ends, the other one just after that: whoever writes first, the job that the
+// second one posted is the schedule's last one.
+func TestTickPostedWhereLeftOut(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	b := start(t, openStore(t), Spec{})
+	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	second, third := first.Add(time.Second), first.Add(2*time.Second)
+	id := func(tick time.Time) job.ID { return b.tickID("s", tick) }
+	posted := func(tick time.Time) func(string) {
+		return func(name string) { b.ticked(ctx, name, func(r *tickRecord) { r.posted(tick, id(tick)) }) }
+	}
+	leftOut := func(tick time.Time) func(string) {
+		return func(name string) { b.leftOut(ctx, name, tick, "job "+id(first).String()+" is open") }
+	}
+	for name, c := range map[string]struct {
+		words   []func(string)
+		at      time.Time
+		last    time.Time
+		problem bool
+	}{
+		"left out first":              {[]func(string){posted(first), leftOut(second), posted(second)}, second, second, false},
+		"posted first":                {[]func(string){posted(first), posted(second), leftOut(second)}, second, second, false},
+		"the next one was left out":   {[]func(string){posted(first), leftOut(third), posted(second)}, third, second, true},
+		"the next one was posted":     {[]func(string){posted(first), posted(third), posted(second)}, third, third, false},
+		"left out behind a later one": {[]func(string){posted(third), leftOut(second)}, third, third, false},
+	} {
+		for _, word := range c.words {
+			word(name)
+		}
+		if r := b.readTick(ctx, name); !r.At.Equal(c.at) || !r.Posted.Equal(c.last) || r.ID != id(c.last) || (r.Problem != "") != c.problem {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

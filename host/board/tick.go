@@ -21,6 +21,19 @@ type tickRecord struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
+// posted notes the job of a tick, unless that of a later one is there. A host that tried the
+// same tick, or the one after it, a moment earlier or later may have written that it was left
+// out: the job is nevertheless the last one.
+func (r *tickRecord) posted(tick time.Time, id job.ID) {
+	if tick.Before(r.Posted) {
+		return
+	}
+	r.Posted, r.ID = tick, id
+	if !tick.Before(r.At) {
+		r.At, r.Problem = tick, ""
+	}
+}
+
 // scheduleKey is the key that a schedule's ticks take.
 func scheduleKey(name string) string { return schedulePrefix + name }
 
@@ -57,11 +70,11 @@ func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
 	switch {
 	case ctx.Err() != nil:
 		return false
-	case err == nil && by == (job.ID{}):
-		if !again { // else another host counts it
+	case err == nil && (by == (job.ID{}) || by == id):
+		if !again && by != id { // else another host counts it
 			b.metrics.Ticks.Add(1)
 		}
-		b.tickedAt(ctx, name, t.at, func(r *tickRecord) { r.Posted, r.ID, r.Problem = t.at, id, "" })
+		b.ticked(ctx, name, func(r *tickRecord) { r.posted(t.at, id) })
 	case err == nil && t.record.Overlap == OverlapSkip && by != id:
 		b.leftOut(ctx, name, t.at, "job "+by.String()+" is open")
 	case err == nil, kind == job.AlreadyExists: // it was posted before, perhaps as the schedule was then
@@ -115,17 +128,9 @@ func (b *Board) postTick(ctx context.Context, opened *driver.BoardStatus, postin
 
 // leftOut writes that a tick was left out, and why.
 func (b *Board) leftOut(ctx context.Context, name string, tick time.Time, why string) {
-	b.tickedAt(ctx, name, tick, func(r *tickRecord) {
-		r.Problem = "the tick of " + tick.Format(time.RFC3339) + " was left out: " + why
-	})
-}
-
-// tickedAt writes what came of a tick, unless a later one was handled.
-func (b *Board) tickedAt(ctx context.Context, name string, tick time.Time, change func(*tickRecord)) {
 	b.ticked(ctx, name, func(r *tickRecord) {
 		if tick.After(r.At) {
-			r.At = tick
-			change(r)
+			r.At, r.Problem = tick, "the tick of "+tick.Format(time.RFC3339)+" was left out: "+why
 		}
 	})
 }
