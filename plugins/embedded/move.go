@@ -38,7 +38,7 @@ func (s *Store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 // pass changes how the board stands between stores.
 func (v *boardTx) pass(m *driver.Move) (generation uint64, err error) {
 	passage, err := v.state.passage.After(m, v.counts.claimed)
-	if err != nil || !v.state.passage.Goes(m, passage, v.state.generation, driver.Position(v.state.position)) {
+	if err != nil || !v.state.passage.Goes(m, passage) {
 		return 0, err
 	}
 	v.state.passage = passage

@@ -54,7 +54,8 @@ const (
 	// brings them. Nobody holds a job of it: where somebody does, it is Precondition. The board
 	// has to be opened again before it is used. It may come again for the same move, with what
 	// the old board has come to since, and imported claims stand then: the new one goes on
-	// beyond that, or stays where it is if that is further.
+	// beyond that and beyond what was imported. A watch from any position up to there is told
+	// to Resync, since the old board was perhaps there, too.
 	Receive
 
 	// Admit ends Receive, and then imports of the move are refused. A board that is open

@@ -34,14 +34,13 @@ func TestForgottenByAMove(t *testing.T) {
 	}
 }
 
-// What a watcher was shown before a move had it read everything anew, of what came along, another
-// one need not have been; after that each has to be shown all.
+// A move has watchers read everything anew; before that and after it each is shown all.
 func TestWatchersOfAMove(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		resync       int // before which event both were told to read everything anew
-		moved, found bool
-	}{{6, true, false}, {6, false, true}, {1, true, true}} {
+		resync int // before which event both were told to read everything anew
+		moved  bool
+	}{{6, true}, {6, false}, {1, true}} {
 		h := good()
 		for i := range h.Watchers {
 			w := &h.Watchers[i]
@@ -53,8 +52,8 @@ func TestWatchersOfAMove(t *testing.T) {
 		if c.moved {
 			h.Moves = []history.Move{{To: "there", Begin: 1, End: 3 * time.Second, State: "MOVED"}}
 		}
-		if found := finds(h, "watchers"); found != c.found {
-			t.Errorf("an event is missing, and before the %dth one watchers were told to read anew; the board moved: %v: found %v, want %v", c.resync, c.moved, found, c.found)
+		if !finds(h, "watchers") {
+			t.Errorf("an event is missing, and before the %dth one watchers were told to read anew; the board moved: %v: it was not found", c.resync, c.moved)
 		}
 	}
 }

@@ -31,8 +31,8 @@ func watchers(h *history.History) (problems []Problem) {
 		problems = append(problems, monotone(w)...)
 		boards[w.Board] = append(boards[w.Board], w)
 	}
-	for board, all := range boards {
-		problems = append(problems, gaps(all, h.Moved(board, 0, history.Forever))...)
+	for _, all := range boards {
+		problems = append(problems, gaps(all)...)
 	}
 	for _, w := range h.Watchers {
 		problems = append(problems, shown(h, w)...)
@@ -53,10 +53,8 @@ func monotone(w history.Watcher) []Problem {
 }
 
 // gaps finds events that one watcher saw and another, which watched on both sides of
-// it without a Resync, did not, and positions that two saw differently. A board that moved may show
-// what came along to the new store, by numbers of before, until a Resync says that it moved: what
-// leads up to one is not held against what others saw.
-func gaps(all []history.Watcher, moved bool) (problems []Problem) {
+// it without a Resync, did not, and positions that two saw differently.
+func gaps(all []history.Watcher) (problems []Problem) {
 	known := map[position]history.Event{} // but for extensions, which need not be shown
 	for _, w := range all {
 		for _, e := range w.Events {
@@ -74,7 +72,7 @@ func gaps(all []history.Watcher, moved bool) (problems []Problem) {
 		for _, e := range w.Events {
 			seen[at(e)] = true
 		}
-		for _, part := range unbroken(w, moved) {
+		for _, part := range unbroken(w) {
 			for p, e := range known {
 				if !part[0].less(p) || !p.less(part[1]) || seen[p] {
 					continue
@@ -86,14 +84,14 @@ func gaps(all []history.Watcher, moved bool) (problems []Problem) {
 	return problems
 }
 
-// unbroken returns the stretches of a watch without a Resync, by their ends; or the last one alone.
-func unbroken(w history.Watcher, last bool) (parts [][2]position) {
+// unbroken returns the stretches of a watch without a Resync, by their ends.
+func unbroken(w history.Watcher) (parts [][2]position) {
 	begin := 0
 	for i := 0; i <= len(w.Events); i++ {
 		if i < len(w.Events) && w.Events[i].Type != job.Resync {
 			continue
 		}
-		if i-begin >= 2 && (!last || i == len(w.Events)) {
+		if i-begin >= 2 {
 			parts = append(parts, [2]position{at(w.Events[begin]), at(w.Events[i-1])})
 		}
 		begin = i + 1

@@ -32,7 +32,7 @@ func (s *store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 	}
 	defer t.leave()
 	passage, err := t.head.passage.After(&m, t.head.claimed)
-	if err != nil || !t.head.passage.Goes(&m, passage, t.head.generation, driver.Position(t.head.position)) { //nolint:gosec // of a bigint
+	if err != nil || !t.head.passage.Goes(&m, passage) {
 		return err
 	}
 	generation := t.head.generation

@@ -80,7 +80,7 @@ func (b *board) pass(ctx context.Context, st *opening, m *driver.Move) (passage 
 	if passage, err = before.After(m, 0); err != nil || passage == before && m.Step != driver.Receive {
 		return passage, err == nil, err
 	}
-	reply, err := moveScript.run(context.WithoutCancel(ctx), b.store.client, []string{st.keys.head},
+	reply, err := moveScript.run(context.WithoutCancel(ctx), b.store.client, []string{st.keys.head, st.keys.events},
 		string(before.Bytes()), string(passage.Bytes()), m.Generation, uint64(m.Position), newBoardID(), st.server).Int64Slice()
 	switch {
 	case err != nil:

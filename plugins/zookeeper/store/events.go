@@ -98,6 +98,16 @@ func (e *events) restart(floor uint64) {
 // upTo returns the position up to which every change is known. b.mu is held.
 func (b *board) upTo() uint64 { return min(b.folder.upTo, b.log.upTo, b.silence.upTo()) }
 
+// floor returns the position after which every change is told to who begins to watch. What was
+// done on a board that comes from another store before the last step of its move is not: who
+// watched the old one may be at a position between the imports. b.mu is held.
+func (b *board) floor() uint64 {
+	if b.root.offset == 0 {
+		return b.events.floor
+	}
+	return max(b.events.floor, b.root.zxid)
+}
+
 // A watcher is one stream of changes.
 type watcher struct {
 	board *board
@@ -152,7 +162,7 @@ func (w *watcher) step() (changes driver.Changes, something bool, changed <-chan
 	}
 	begins := w.next == 0
 	switch {
-	case begins && (w.after < e.floor || w.after > b.horizon), !begins && w.next < e.first:
+	case begins && (w.after < b.floor() || w.after > b.horizon), !begins && w.next < e.first:
 		changes.Resync = true
 		w.after, begins = b.sofar(e.told), true
 	}

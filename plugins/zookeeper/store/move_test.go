@@ -333,3 +333,49 @@ func TestFrozenPositions(t *testing.T) {
 		t.Errorf("the board is at %d: want %d", status.Position, frozen)
 	}
 }
+
+// TestWatchOfAnotherHost has a host that opened a board before the imports came be asked for what
+// was done since a position between them, at which a watcher of the old board may be: it begins
+// anew, and what is done after the move is told.
+func TestWatchOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	first, _ := inside(t, z, Options{})
+	second, _ := inside(t, z, Options{})
+	open := func() driver.BoardStatus {
+		t.Helper()
+		status, err := second.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	begins := func(after driver.Position) driver.Changes {
+		t.Helper()
+		for changes, err := range second.Watch(t.Context(), "b", after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return changes
+		}
+		return driver.Changes{}
+	}
+	first.move(t, driver.Move{Step: driver.Receive, Position: beyond})
+	open()
+	var at []driver.Position
+	for n := range byte(3) {
+		p := &driver.Posting{ID: job.ID{9, n}, Name: "a job", Encoding: job.JSON, Details: []byte(`{}`)}
+		r := first.one(t, driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Import: &driver.Import{CreatedAt: time.Now(), Move: aMove}})
+		at = append(at, r.Position)
+	}
+	first.move(t, driver.Move{Step: driver.Receive, Position: beyond})
+	first.move(t, driver.Move{Step: driver.Admit})
+	admitted := open().Position
+	if changes := begins(at[1]); !changes.Resync || changes.Position < at[2] {
+		t.Errorf("a watch from %d, between the imports at %d, begins with %+v", at[1], at, changes)
+	}
+	id := first.post(t)
+	if changes := begins(admitted); changes.Resync || len(changes.List) != 1 || changes.List[0].Job != id {
+		t.Errorf("a watch from %d, where the board was admitted, begins with %+v: want job %s", admitted, changes, id)
+	}
+}

@@ -316,9 +316,21 @@ func moveAdmit(e *env) {
 func moveWatch(e *env) {
 	id := random16()
 	e.receive(id)
-	e.must(movedOp(id))
+	old := []driver.Position{1, farAhead, e.status.Position - 1}
+	for range 5 {
+		r := e.must(movedOp(id))
+		old = append(old, r.Position) // the old board goes on, and is somewhere between the imports when it is frozen
+	}
+	between := old[len(old)-3]
+	m := driver.Move{Step: driver.Receive, ID: id, Generation: e.status.Generation, Position: between}
+	if err := e.mover().MoveBoard(e.Context(), e.name, m); err != nil {
+		e.Fatalf("Receive, with a position that imports have gone beyond: %v", err)
+	}
+	e.openAgain()
+	op, _ := e.heldOp(movedOp(id), long)
+	e.must(op)
 	e.step(driver.Admit, id)
-	for _, after := range []driver.Position{1, farAhead, e.status.Position - 1} {
+	for _, after := range old[:len(old)-2] {
 		for changes, err := range e.driver.Watch(e.Context(), e.name, after) {
 			if err != nil {
 				e.Fatalf("Watch: %v", err)

@@ -90,11 +90,10 @@ func (s Passage) After(m *driver.Move, claimed int64) (Passage, error) {
 }
 
 // Goes reports whether a step changes something on a board that stands so, and stands after
-// it as After said: Receive may only have to lift what the board has come to. position is the
-// lower one of how far the board has come and of its last token, where a store counts the two
-// apart: both have to be beyond what the other store's board came to.
-func (s Passage) Goes(m *driver.Move, after Passage, generation uint64, position driver.Position) bool {
-	return s != after || m.Step == driver.Receive && (m.Generation > generation || m.Position >= position)
+// it as After said. Receive always does: what was imported before it is not told to those who
+// watched the old board meanwhile, who are perhaps at a position between the imports.
+func (s Passage) Goes(m *driver.Move, after Passage) bool {
+	return s != after || m.Step == driver.Receive
 }
 
 // Refuses returns the answer to an op that the board, in its generation, does not take as it

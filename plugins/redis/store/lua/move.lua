@@ -1,6 +1,7 @@
 -- A step of a move: how the board stands between stores becomes what ARGV says, if it still
 -- is as the host read it. A board that receives goes on in the generation and beyond the
--- position of the other store's, and does so again where it receives already.
+-- position of the other store's, and does so again where it receives already. What was
+-- imported before is forgotten: a watcher of the old board may be at a position between.
 local call, fmt = redis.call, string.format
 local head = call('HMGET', KEYS[1], 'generation', 'position', 'epoch', 'claimed', 'id', 'moved')
 local before, after, generation, position = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -10,7 +11,6 @@ for n = 1, 4 do
   if not number[n] then return redis.error_reply('CORRUPT the head of the board has no number where one has to be') end
 end
 if (head[6] or '') ~= before then return {0, 0, 0} end
-if after == before and generation <= number[1] and position < number[2] and position < number[3] then return {1, number[1], number[2]} end
 if after ~= before and string.sub(after, 1, 1) == 'R' and number[4] > 0 then return {2, 0, 0} end
 call('HDEL', KEYS[1], '') -- changes nothing: see memory.lua
 if not head[5] then call('HSET', KEYS[1], 'generation', fmt('%.0f', number[1]), 'id', ARGV[5], 'server', ARGV[6]) end
@@ -22,6 +22,7 @@ if string.sub(after, 1, 1) == 'R' then
   number[1], number[2] = math.max(number[1], generation), math.max(number[2], position) + 1
   number[3] = math.max(number[3], number[2]) -- tokens go on beyond those of the other store, too
   call('HSET', KEYS[1], 'came', head[5] or ARGV[5])
+  call('UNLINK', KEYS[2])
 end
 call('HSET', KEYS[1], 'moved', after, 'generation', fmt('%.0f', number[1]), 'position', fmt('%.0f', number[2]), 'epoch', fmt('%.0f', number[3]))
 return {1, number[1], number[2]}
