@@ -53,7 +53,7 @@ func TestMovedBatch(t *testing.T) {
 	d.until(catalog.Moved)
 	var after hostboard.Batch
 	err = again(ctx, func() (err error) { // until this host serves it from there
-		after, err = d.board(0).Batch(ctx, "b", time.Minute)
+		after, err = d.board(0).Batch(ctx, "b", 0)
 		return err
 	})
 	before.Group.Followed = after.Group.Followed // the board's own record says so there

@@ -30,10 +30,10 @@ func (e *endedJobs) and(g *driver.Group) *driver.Group {
 	return &sum
 }
 
-// moved is what becomes of a record where its board moves. The new store knows of no batch that
-// it is closed: one that was done is to be closed, and looked at again.
-func (r *batchRecord) moved() {
-	if !r.Done.IsZero() {
+// moved is what becomes of a record where its board moves. A batch that the new store does not
+// know to be closed, although it was done, is to be closed there, and looked at again.
+func (r *batchRecord) moved(closed bool) {
+	if !r.Done.IsZero() && !closed {
 		r.Closed, r.Done = true, time.Time{}
 	}
 }
@@ -79,14 +79,14 @@ func (c *Copy) batches(ctx context.Context, page []driver.Document) error {
 	compared := !c.Frozen.IsZero() && c.Target.Capabilities.Groups
 	if compared {
 		if here, err = c.tallies(ctx, c.From, ops); err == nil {
-			there, err = c.tallies(ctx, c.To, ops)
+			there, err = c.closed(ctx, ops, here)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for k, r := range records {
-		r.moved()
+		r.moved(compared && there[k].Closed)
 		if compared {
 			r.compared(here[k], there[k])
 		}
@@ -114,7 +114,24 @@ func (c *Copy) ended(ctx context.Context, name string, r *batchRecord) error {
 	return nil
 }
 
-// tallies asks a store how groups stand.
+// closed closes those groups in the new store that the old one knows to be closed, so that they
+// take no jobs there from the beginning, and returns how all of them stand there. A driver that
+// closes none while a board receives leaves it to the server that opens the board.
+func (c *Copy) closed(ctx context.Context, ops []driver.Op, here []*driver.Group) ([]*driver.Group, error) {
+	closing := slices.Clone(ops)
+	for i, g := range here {
+		if g.Closed {
+			closing[i].Close, closing[i].Import = true, &driver.Import{Move: c.Move}
+		}
+	}
+	there, err := c.tallies(ctx, c.To, closing)
+	if kind := job.KindOf(err); kind == job.Invalid || kind == job.Unsupported {
+		return c.tallies(ctx, c.To, ops)
+	}
+	return there, err
+}
+
+// tallies asks a store how groups stand, or changes that.
 func (c *Copy) tallies(ctx context.Context, of driver.Driver, ops []driver.Op) (list []*driver.Group, err error) {
 	for part := range slices.Chunk(ops, max(1, c.Target.Capabilities.MaxBatch)) {
 		results := of.Apply(ctx, c.Key, part)

@@ -13,10 +13,10 @@ import (
 // the imports. Ending.Keep counts from now, the window of a tombstone from EndedAt or from
 // now, as the store likes. Only for stores with Capabilities.Imports.
 //
-// With a Move it also lets an Update, a Trash, a Restore and a Purge through on the board that
-// receives, so that what was imported follows what becomes of it in the other store. These are
-// done as ever; an Update may have a Then, which is carried out just after it and only
-// together with it, and is AlreadyClaimed where somebody holds the job, lapsed or not.
+// With a Move it also lets an Update, a Trash, a Restore, a Purge and a Tally that closes a group
+// through on the board that receives, so that what was imported follows what becomes of it in the
+// other store. These are done as ever; an Update may have a Then, which is carried out just after
+// it and only together with it, and is AlreadyClaimed where somebody holds the job, lapsed or not.
 type Import struct {
 	CreatedAt time.Time // of the posting; kept to the microsecond at least. Zero but for a Post
 
@@ -63,8 +63,8 @@ func (op *Op) checkFollowing(c Capabilities) error {
 	switch {
 	case op.Kind == Post || i == nil:
 		return nil
-	case op.Kind != Update && op.Kind != Trash && op.Kind != Restore && op.Kind != Purge:
-		return job.Errorf(job.Invalid, "an op of kind %d has an import: want %d, %d, %d, %d or %d", op.Kind, Post, Update, Trash, Restore, Purge)
+	case op.Kind != Update && op.Kind != Trash && op.Kind != Restore && op.Kind != Purge && op.Kind != Tally:
+		return job.Errorf(job.Invalid, "an op of kind %d has an import: want %d, %d, %d, %d, %d or %d", op.Kind, Post, Update, Trash, Restore, Purge, Tally)
 	case !c.Moves:
 		return job.Errorf(job.Invalid, "boards do not move here: want an op without an import")
 	case i.Move == [16]byte{} || !i.CreatedAt.IsZero():

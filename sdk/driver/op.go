@@ -74,7 +74,8 @@ const (
 	// later Post with it is Precondition, and a Restore is done all the same. With Op.Forget it
 	// takes all counts away, and that the group is closed; while a job of it is on the board or
 	// in the trash that is Precondition. Both may come twice. It changes no job, so its Result
-	// has neither a version nor a position, and it names none. Only for stores with
+	// has neither a version nor a position, and it names none. With Close it may have an
+	// Import with a Move: a board that receives takes it. Only for stores with
 	// Capabilities.Groups.
 	Tally
 )

@@ -149,7 +149,7 @@ func moveFreeze(e *env) {
 }
 
 // moveGroups checks that a board says how its groups stand while it is frozen, and while it
-// receives, and changes none.
+// receives, and that the move alone closes one then.
 func moveGroups(e *env) {
 	if !e.grouped() {
 		return
@@ -165,8 +165,17 @@ func moveGroups(e *env) {
 		e.refused(closing("g"), job.Unavailable, "a group of a board that moves is closed")
 		e.refused(driver.Op{Kind: driver.Tally, Group: "other", Forget: true}, job.Unavailable, "a group of a board that moves is forgotten")
 		e.counts("g", driver.Group{Open: 1}, "the board moves, and somebody would have closed the group")
+		ofMove := closing("old")
+		ofMove.Import = &driver.Import{Move: id}
+		if step == driver.Receive {
+			e.must(ofMove)
+			e.counts("old", driver.Group{Closed: true}, "the move has closed the group, as it was in the other store")
+		} else {
+			e.refused(ofMove, job.Unavailable, "a move closes a group of the board that it has frozen")
+		}
 		e.step(end, id)
 	}
+	e.refused(postGrouped("old"), job.Precondition, "a posting of a group that the move has closed")
 	e.must(closing("g"))
 	e.counts("g", driver.Group{Open: 1, Closed: true}, "the board was admitted")
 }

@@ -91,7 +91,9 @@ function read(raw)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
   elseif o.kind == RESTORE then group_.readImport(o, raw, readKeys(o, raw, at), read)
   elseif o.kind == UPDATE or o.kind == SET_ASIDE or o.kind == PURGE then group_.readImport(o, raw, at, read)
-  elseif o.kind == group_.TALLY then o.group, o.what = get('>I2c0B', raw, at)
+  elseif o.kind == group_.TALLY then
+    o.group, o.what, at = get('>I2c0B', raw, at)
+    group_.readImport(o, raw, at, read)
   elseif o.kind == group_.HELD then
     o.lease, at = get('>I8', raw, at)
     o.limits = limitsAt(raw, at)
