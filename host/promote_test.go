@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/admin"
@@ -217,6 +218,74 @@ func TestPromoteUnderLoad(t *testing.T) {
 	cancel()
 	changing.Wait()
 	t.Logf("%d promotions and rollbacks", changes)
+}
+
+// TestPromoteWhileSettingsChange: with each change of its settings a board is made anew, and
+// takes the place of the one before a moment later. Whoever was told that a promotion or a
+// rollback is done is shown the board by it.
+func TestPromoteWhileSettingsChange(t *testing.T) {
+	t.Parallel()
+	module := module(t)
+	child := func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, os.Args[0], wasm.ChildArgument) } //nolint:gosec // this program
+	h, _ := open(t, host.Config{Config: cataloged(""), Drivers: oneStore(t, false), PolicyChild: child})
+	s, ctx := operator(t, h), within(t)
+	b := config.NewBoard("changing")
+	b.Backend = "store"
+	if _, err := s.CreateBoard(ctx, "", b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutPolicy(ctx, "", "gpu", module); err != nil {
+		t.Fatal(err)
+	}
+	on := func() (b *hostboard.Board) {
+		t.Helper()
+		err := again(ctx, func() (err error) { // it may not be open yet
+			b, err = s.Board(ctx, "changing", "ListJobs")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	posted, err := on().Post(ctx, []job.Posting{{Name: "train", Labels: []job.Label{{Key: "gpu", Value: "a100"}}}})
+	if err != nil || posted[0].Err != nil {
+		t.Fatal(err, posted)
+	}
+	update := func(n int) {
+		_, _, err := s.UpdateBoard(ctx, "", "changing", 0, func(b *config.Board) error {
+			b.Lease = time.Duration(20+n%2) * time.Second
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	goesBy := func(want string) {
+		t.Helper()
+		var told hostboard.Explanation
+		err := again(ctx, func() (err error) {
+			told, err = on().Explain(ctx, posted[0].Job.ID, "w", nil)
+			return err
+		})
+		if err != nil || told.Verdict != want {
+			t.Errorf("the job is %s, %v: want %s", told.Verdict, err, want)
+		}
+	}
+	p := admin.Promotion{Board: "changing", Name: "gpu"}
+	for n := range 20 {
+		var group sync.WaitGroup
+		group.Go(func() { update(n) })
+		if err := again(ctx, func() error { _, err := s.Promote(ctx, p); return err }); err != nil {
+			t.Fatal(err)
+		}
+		goesBy("NOT_ELIGIBLE")
+		if err := again(ctx, func() error { _, err := s.Rollback(ctx, p); return err }); err != nil {
+			t.Fatal(err)
+		}
+		goesBy("CLAIMABLE")
+		group.Wait()
+	}
 }
 
 // TestConfiguredPolicies: a board asks what its configuration names, in the order

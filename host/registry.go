@@ -196,8 +196,13 @@ func (h *Host) Open(ctx context.Context, on *Hosted) (*board.Board, error) {
 	return on.wait(ctx, h.opening)
 }
 
-// Redeploy has a board ask what the catalog has for it now.
-func (h *Host) Redeploy(on *Hosted) { on.redeploy(h) }
+// Redeploy has a board ask what the catalog has for it now, as it is served and as it is about
+// to be: whoever asked for the board a moment ago may hold one that another took the place of.
+func (h *Host) Redeploy(at catalog.At) {
+	for on := h.registry.board(at.Tenant, at.Name); on != nil; on = on.next.Load() {
+		on.redeploy(h)
+	}
+}
 
 // arrange begins and ends boards, and replaces the tokens that are let in, so that they
 // are those of the Directory. It waits for no board to open and for none to end. Where only
@@ -335,8 +340,7 @@ func (h *Host) renew(old *Hosted, c config.Board) {
 		}
 	}
 	next.ask()
-	old.next.Store(next)
-	last.next.Store(next)
+	last.next.Store(next) // to which the way leads from the old one, past all that are about to be open: see Redeploy
 	h.serve(next)
 	h.registry.leaving.Go(func() {
 		next.opened(old.running)

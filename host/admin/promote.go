@@ -233,7 +233,7 @@ func (s *Session) change(ctx context.Context, c *catalog.Catalog, t directory.Te
 	stale := func(d catalog.Deployment) bool { return !c.View().Belongs(t.Name, d.Owner, t.Declared) }
 	d, err := c.ChangeDeployment(ctx, catalog.Deployment{Tenant: t.Name, Board: on.Config().Name, Owner: t.ID}, stale, change)
 	if err == nil {
-		s.host.Redeploy(on)
+		s.host.Redeploy(catalog.At{Tenant: t.Name, Name: on.Config().Name})
 	}
 	return d, err
 }
