@@ -323,38 +323,50 @@ func (h *Host) serve(b *Hosted) {
 	b.begin.with(func() { h.registry.leaving.Go(func() { h.begun(b) }) })
 }
 
-// renew lets a board with new settings take the place of one that is served. The
-// old one takes calls until the new one can, and then ends those that are left
-// after a while.
+// renew lets a board with new settings take the place of one that is served. The old one takes
+// calls until the new one can, and then ends those that are left after a while. One that was
+// about to take its place, with settings that hold no more, is dropped. It is called with
+// h.arranging held.
 func (h *Host) renew(old *Hosted, c config.Board) {
 	next := h.newServed(c)
-	last := old.latest()
-	if !last.asked() || last.resting.Load() != nil { // nobody calls it here
-		if last == old && h.registry.replace(old, next) {
-			h.serve(next)
-			old.stop(&Ended{NoBoard(c.Name)})
-			if next.backend != old.backend {
-				old.backend.known.Forget(old.key())
-			}
-			return
+	if pending := old.next.Load(); pending != nil {
+		pending.next.Store(next) // so that it does not say, as it ends, that the board is not served here
+		pending.stop(settingsChanged(c.Name))
+	} else if (!old.asked() || old.resting.Load() != nil) && h.registry.replace(old, next) { // nobody calls it here
+		h.serve(next)
+		old.stop(&Ended{NoBoard(c.Name)})
+		if next.backend != old.backend {
+			old.backend.known.Forget(old.key())
 		}
+		return
 	}
 	next.ask()
-	last.next.Store(next) // to which the way leads from the old one, past all that are about to be open: see Redeploy
+	old.next.Store(next)
 	h.serve(next)
-	h.registry.leaving.Go(func() {
+	h.registry.leaving.Go(func() { h.takeOver(old, next) })
+}
+
+// takeOver has a board take calls in the place of another one, as soon as it can.
+func (h *Host) takeOver(old, next *Hosted) {
+	if old.board.Load() != nil {
+		next.succeeds(old.running)
+	} else {
 		next.opened(old.running)
-		if !h.registry.replace(old, next) && !h.registry.replace(last, next) {
-			next.stop(&Ended{NoBoard(c.Name)}) // it was taken away meanwhile
-		}
-		h.registry.retired.Store(last, true)
-		if next.backend != last.backend { // the board has moved: nothing can be changed there
-			last.stop(&Ended{job.Errorf(job.Unavailable, "the board %s has moved to another store: ask again", c.Name)})
-			<-last.done
-			last.backend.known.Forget(last.key()) // or its driver, started again, would take what is left for another board
-		} else {
-			last.retire(h.running)
-		}
-		h.registry.retired.Delete(last)
-	})
+	}
+	h.arranging.Lock()
+	took := next.running.Err() == nil && h.registry.replace(old, next)
+	h.arranging.Unlock()
+	if !took {
+		next.stop(&Ended{NoBoard(next.config.Name)}) // it was taken away meanwhile, unless its settings changed once more
+		return
+	}
+	h.registry.retired.Store(old, true)
+	if next.backend != old.backend { // the board has moved: nothing can be changed there
+		old.stop(&Ended{job.Errorf(job.Unavailable, "the board %s has moved to another store: ask again", old.config.Name)})
+		<-old.done
+		old.backend.known.Forget(old.key()) // or its driver, started again, would take what is left for another board
+	} else {
+		old.retire(h.running)
+	}
+	h.registry.retired.Delete(old)
 }

@@ -140,11 +140,28 @@ func (s *Hosted) opened(ctx context.Context) {
 	}
 }
 
+// succeeds does so where a board that is open takes calls meanwhile: then the first try need not
+// be the last one. Other hosts that hear of new settings a moment later still serve the board as
+// it was, which refuses it here until they do not.
+func (s *Hosted) succeeds(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, openingTime)
+	defer cancel()
+	for s.opened(ctx); s.board.Load() == nil && s.running.Err() == nil; s.opened(ctx) {
+		if sleep.For(ctx, firstPause/4) != nil {
+			return
+		}
+	}
+}
+
 // retire ends a board that another one has replaced, after binding.RetireAfter. Calls that
 // are still under way then are told to ask again.
 func (s *Hosted) retire(ctx context.Context) {
 	_ = sleep.For(ctx, binding.RetireAfter)
-	s.stop(&Ended{job.Errorf(job.Unavailable, "the settings of the board %s were changed: ask again", s.config.Name)})
+	s.stop(settingsChanged(s.config.Name))
+}
+
+func settingsChanged(name string) *Ended {
+	return &Ended{job.Errorf(job.Unavailable, "the settings of the board %s were changed: ask again", name)}
 }
 
 // Ended is the cause of a call's end that is not the caller's doing: the token
