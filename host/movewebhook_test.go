@@ -63,8 +63,8 @@ func (d *deployment) end(trash bool) job.ID {
 }
 
 // TestMovedWebhook moves a board of which a webhook is told to another store and back: what was
-// told before is not told once more, and what happens later is. The webhook is paused, so that
-// each delivery stays a job.
+// told before is not told once more, and what happens later is. What ended just before the webhook
+// began may be told then, as clocks differ. The webhook is paused, so that each delivery stays a job.
 func TestMovedWebhook(t *testing.T) {
 	t.Parallel()
 	d := deploy(t)
@@ -78,8 +78,9 @@ func TestMovedWebhook(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
+	early := map[job.ID]bool{}
 	eventually(t, "the webhook is told of what happens", func() bool {
-		d.end(false)
+		early[d.end(false)] = true
 		return len(d.toldOf()) > 0
 	})
 	for _, to := range []string{"two", "one"} {
@@ -96,7 +97,7 @@ func TestMovedWebhook(t *testing.T) {
 		id := d.end(true)
 		eventually(t, "it is told of a job after the move", func() bool { return d.toldOf()[id] > 0 })
 		for of, n := range d.toldOf() {
-			if n != 1 || before[of] == 0 && of != id {
+			if n != 1 || before[of] == 0 && of != id && !early[of] {
 				t.Errorf("the board has moved to %s, and there are %d deliveries about job %s, before %d: want one, and none about another than %s", to, n, of, before[of], id)
 			}
 		}
