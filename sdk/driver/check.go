@@ -71,7 +71,9 @@ func (op *Op) checkKind(c Capabilities) error {
 		}
 	case Remove:
 		return op.Ending.check(c)
-	case Update, Release, Trash, Refuse, Tally:
+	case Trash:
+		return op.Ending.checkTrash()
+	case Update, Release, Refuse, Tally:
 	}
 	return nil
 }
@@ -228,6 +230,13 @@ func (e *Ending) check(c Capabilities) error {
 		return job.Errorf(job.Invalid, "the final record is to be kept for %v: want 0 or more", e.Keep)
 	case len(e.Data) > c.MaxRecord:
 		return tooLarge("the final record", len(e.Data), c.MaxRecord)
+	}
+	return nil
+}
+
+func (e *Ending) checkTrash() error {
+	if e != nil && (e.Outcome != job.Failed || e.Keep != 0 || e.Data != nil || e.KeepPosting || e.KeepAttached) {
+		return job.Errorf(job.Invalid, "a job goes to the trash with the ending %v, which keeps something: want none, or %v alone", e.Outcome, job.Failed)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ const (
 
 	// Trash ends the claim, if there is one, and puts the job in the trash
 	// with everything that belongs to it. Limits of its post are no longer
-	// counted; Restore counts them again, even above their Max.
+	// counted; Restore counts them again, even above their Max. With an Op.Ending
+	// it is what came of giving the claim up, and not the holder's wish.
 	Trash
 
 	// Restore puts a trashed job back on the board, unclaimed, in the place that
@@ -93,7 +94,8 @@ const (
 	//   - this token made the same ending (Kind, Precondition and Outcome) before:
 	//     done and Repeated, whatever became of the job since
 	//   - the job is on the board or in the trash, or this token took it off the
-	//     board in another way: LeaseLost, with the present owner if there is one
+	//     board in another way: LeaseLost, with the present owner if there is one,
+	//     and a message that says how this token ended its claim, where that is known
 	//   - the job is not known, or was ended by somebody else: NotFound
 	HeldByToken
 
@@ -148,7 +150,7 @@ type Op struct {
 	Lease    time.Duration // for Extend
 	NoExpiry bool          // for Extend
 	Most     time.Duration // for Extend: as Candidate.Most, and counted from when the claim was made
-	Ending   *Ending       // for Remove; nil: Consumed, and a tombstone only
+	Ending   *Ending       // for Remove; nil: Consumed, and a tombstone only. For Trash see Ending
 
 	Status *[]byte      // if not nil, the new status record
 	Attach []Attachment // attached records to write or to take away
@@ -305,6 +307,9 @@ type Attachment struct {
 // board's window, which knows the posting's ID and digest, the outcome, and when
 // it was. With Keep, there is a final record for that long as well, which also
 // has the status; the job is Complete as long as one of the two is there.
+//
+// Of a Trash it has nothing but the Outcome Failed: the holder gave up the job's last attempt.
+// That is another ending than a Trash without one, and changes nothing else.
 type Ending struct {
 	Outcome      job.Outcome
 	Keep         time.Duration // 0: no final record

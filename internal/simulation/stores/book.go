@@ -226,10 +226,10 @@ func endsByToken(op *driver.Op) bool {
 
 func outcomeOf(op *driver.Op) job.Outcome {
 	switch {
-	case op.Kind != driver.Remove:
-		return job.NoOutcome
-	case op.Ending == nil:
+	case op.Ending != nil:
+		return op.Ending.Outcome
+	case op.Kind == driver.Remove:
 		return job.Consumed
 	}
-	return op.Ending.Outcome
+	return job.NoOutcome
 }

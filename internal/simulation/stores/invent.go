@@ -152,6 +152,9 @@ func (w *world) decorate(op *driver.Op, c *[simulation.Choices]uint8) {
 	if c[cExtra] >= 2 {
 		op.Attach = []driver.Attachment{{Name: "a", Data: []byte{byte(w.serial)}}, {Name: "b", Delete: c[cExtra] >= 4}}
 	}
+	if op.Kind == driver.Trash && c[cLease] >= 3 {
+		op.Ending = &driver.Ending{Outcome: job.Failed}
+	}
 	if op.Kind == driver.Remove && c[cLease] > 0 {
 		op.Ending = &driver.Ending{Outcome: job.Outcome(1 + c[cLease]%3)}
 		if c[cLease] >= 3 {

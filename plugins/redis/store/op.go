@@ -57,6 +57,8 @@ func encodeOp(op *driver.Op, c driver.Capabilities) ([]byte, error) {
 		p.lease(op.Most, false)
 	case driver.Remove:
 		p.ending(op.Ending)
+	case driver.Trash:
+		p.u8(byte(transition.OutcomeOf(op)))
 	case driver.Restore:
 		p.keys(op.Keys)
 	case driver.Tally:

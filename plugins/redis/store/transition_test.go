@@ -47,6 +47,7 @@ var places = []struct {
 	{"taken by Python as me", func(c *cell) { c.claimIt(time.Hour); c.python.claim(c.id, "me", time.Hour) }},
 	{"trashed", func(c *cell) { c.claimIt(time.Hour); c.must(plainOp(driver.Trash, c.id)) }},
 	{"trashed by me", func(c *cell) { c.claimIt(time.Hour); c.must(tokenOp(driver.Trash, c.mine)) }},
+	{"the last attempt given up by me", func(c *cell) { c.claimIt(time.Hour); c.must(gaveUp(tokenOp(driver.Trash, c.mine))) }},
 	{"trashed by Python", func(c *cell) { c.claimIt(time.Hour); c.python.trash(c.id) }},
 	{"consumed by me", func(c *cell) { c.claimIt(time.Hour); c.must(tokenOp(driver.Remove, c.mine)) }},
 	{"consumed by them", func(c *cell) {
@@ -74,6 +75,12 @@ var places = []struct {
 func plainOp(kind driver.OpKind, id job.ID) driver.Op {
 	op := driver.Op{Kind: kind, Job: id, Event: job.ForeignChange}
 	_, _ = rand.Read(op.Request[:]) // never fails
+	return op
+}
+
+// gaveUp makes a trashing that of the job's last attempt.
+func gaveUp(op driver.Op) driver.Op {
+	op.Ending = &driver.Ending{Outcome: job.Failed}
 	return op
 }
 
@@ -161,6 +168,9 @@ func (c *cell) ops(version uint64) []driver.Op {
 	add(driver.Remove, driver.Whatever, func(op *driver.Op) {
 		op.Ending = &driver.Ending{Outcome: job.Canceled, Keep: time.Hour, Data: []byte("f")}
 	})
+	if !c.mine.Token.IsZero() {
+		add(driver.Trash, driver.HeldByToken, func(op *driver.Op) { *op = gaveUp(*op); op.Token = c.mine.Token })
+	}
 	for _, kind := range []driver.OpKind{driver.Restore, driver.Purge} {
 		add(kind, driver.Whatever, nothing)
 	}
@@ -178,7 +188,8 @@ func (c *cell) ops(version uint64) []driver.Op {
 func after(op *driver.Op) []driver.Op {
 	list := []driver.Op{*op}
 	for _, change := range []func(*driver.Op){
-		func(op *driver.Op) { op.Kind = driver.Trash },
+		func(op *driver.Op) { op.Kind, op.Ending = driver.Trash, nil },
+		func(op *driver.Op) { *op = gaveUp(*op); op.Kind = driver.Trash },
 		func(op *driver.Op) { op.Kind, op.Ending = driver.Remove, &driver.Ending{Outcome: job.Failed} },
 		func(op *driver.Op) { op.Precondition = driver.HeldByToken },
 		func(op *driver.Op) { op.Precondition = driver.Lapsed },

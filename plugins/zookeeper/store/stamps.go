@@ -11,9 +11,9 @@ func (v *view) stamp(op *driver.Op, at instant) transition.Stamp {
 	if !ok || v.rec == nil || v.buried(at) {
 		return transition.Stamp{}
 	}
-	for i := range v.rec.stamps {
+	for i := len(v.rec.stamps) - 1; i >= 0; i-- {
 		s := &v.rec.stamps[i]
-		if s.key == key.Random && s.kind == op.Kind && at.millis()-s.at < at.window.Milliseconds() {
+		if s.key == key.Random && at.millis()-s.at < at.window.Milliseconds() {
 			return transition.Stamp{
 				Key: key, Kind: s.kind, Precondition: s.must, Outcome: s.outcome, Token: s.token,
 				Version: s.version, Position: at.shown(s.position), At: atMillis(s.at), NotBefore: atMillis(s.notBefore),

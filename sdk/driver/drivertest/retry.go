@@ -82,6 +82,7 @@ func retryChecks() []check {
 		{name: "retry/extend", run: retryExtend},
 		{name: "retry/other-request", run: retryOtherRequest},
 		{name: "retry/in-a-batch", run: retryInABatch},
+		{name: "retry/other-endings", run: retryOtherEndings},
 	}
 	for _, t := range transitions {
 		list = append(list, check{name: "retry/" + t.name, run: t.check})
@@ -153,6 +154,67 @@ func retryInABatch(e *env) {
 	for i, r := range e.apply(ops...) {
 		if r.Kind != job.NoKind || r.Repeated != (i < 4) {
 			e.Errorf("item %d of a batch of which the first 4 were done: got %v", i, outcome(&r))
+		}
+	}
+}
+
+// ending is what a token may do to its claim, and no two of them are the same.
+type ending struct {
+	kind    driver.OpKind
+	outcome job.Outcome // NoOutcome: no Op.Ending
+}
+
+var endings = []ending{
+	{driver.Release, job.NoOutcome},
+	{driver.Trash, job.NoOutcome},
+	{driver.Trash, job.Failed},
+	{driver.Remove, job.NoOutcome},
+	{driver.Remove, job.Canceled},
+	{driver.Remove, job.Failed},
+}
+
+func (n ending) op(c driver.Claimed) driver.Op {
+	op := byToken(n.kind, c)
+	if n.outcome != job.NoOutcome {
+		op.Ending = &driver.Ending{Outcome: n.outcome}
+	}
+	return op
+}
+
+// retryOtherEndings checks every pair of endings by one token: when it has made the one, it is
+// told that it did so, and not that it did the other, wherever the job has come to.
+func retryOtherEndings(e *env) {
+	for _, first := range endings {
+		for _, other := range endings {
+			if other == first {
+				continue
+			}
+			c := e.claim(e.post().ID, "w")
+			r := e.must(first.op(c))
+			lost := func(kind job.Kind, where string) {
+				e.Helper()
+				before := e.read(c.Job)
+				for range 2 {
+					e.refused(other.op(c), kind, "this token made another ending, "+where)
+					e.unchanged(&before, "another ending, "+where)
+					e.again(first.op(c), &r, where)
+				}
+			}
+			lost(job.LeaseLost, "and nobody had the job since")
+			switch first.kind {
+			case driver.Trash:
+				restoreIt(e, c.Job)
+			case driver.Remove:
+				purgeIt(e, c.Job)
+				lost(job.NotFound, "and the job was purged")
+				continue
+			}
+			theirs := e.claim(c.Job, "another")
+			lost(job.LeaseLost, "and another has the job")
+			e.must(ending{driver.Trash, job.Failed}.op(theirs))
+			lost(job.LeaseLost, "and another's last attempt was given up")
+			purgeIt(e, c.Job)
+			lost(job.NotFound, "and the job was purged")
 		}
 	}
 }

@@ -41,7 +41,7 @@ func Decide(op *driver.Op, f *Facts) (Plan, driver.Result) {
 		kind, why = offBoard(op, f)
 	}
 	if kind != job.NoKind {
-		return f.refuse(kind, why)
+		return f.refuse(kind, f.Stamp.tells(op, kind, why))
 	}
 	return planOf(op, f), driver.Result{}
 }

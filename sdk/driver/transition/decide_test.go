@@ -101,6 +101,58 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestOtherEndings goes through all pairs of endings by one token: only the very same one
+// is done before, and each other one is refused with how the token ended its claim.
+func TestOtherEndings(t *testing.T) {
+	t.Parallel()
+	ending := func(kind driver.OpKind, must driver.Precondition, outcome job.Outcome) driver.Op {
+		op := driver.Op{Kind: kind, Job: id, Precondition: must, Token: mine}
+		if outcome != job.NoOutcome {
+			op.Ending = &driver.Ending{Outcome: outcome}
+		}
+		return op
+	}
+	endings := map[string]driver.Op{
+		"its holder gave the job back":                   ending(driver.Release, driver.HeldByToken, job.NoOutcome),
+		"its holder put the job into the trash":          ending(driver.Trash, driver.HeldByToken, job.NoOutcome),
+		"its holder gave up the last attempt at the job": ending(driver.Trash, driver.HeldByToken, job.Failed),
+		"its holder ended the job as CONSUMED":           ending(driver.Remove, driver.HeldByToken, job.NoOutcome),
+		"its holder ended the job as CANCELED":           ending(driver.Remove, driver.HeldByToken, job.Canceled),
+		"its holder ended the job as FAILED":             ending(driver.Remove, driver.HeldByToken, job.Failed),
+		"its lease ran out":                              ending(driver.Release, driver.Lapsed, job.NoOutcome),
+	}
+	lost, gone := "the claim of this token has ended: ", "there is no such job on the board; the claim of this token has ended: "
+	for how, first := range endings {
+		f := factsOf("mine")
+		if first.Precondition == driver.Lapsed {
+			f = factsOf("lapsed")
+		}
+		plan, _ := transition.Decide(&first, &f)
+		transition.Finish(&plan, 8, 80, 0, now)
+		for what, op := range endings {
+			for place, want := range map[string]struct {
+				kind    job.Kind
+				message string
+			}{
+				"unclaimed": {job.LeaseLost, lost}, "theirs": {job.LeaseLost, lost}, "trashed": {job.LeaseLost, lost},
+				"by-me": {job.LeaseLost, lost}, "by-another": {job.NotFound, gone}, "unknown": {job.NotFound, gone},
+			} {
+				f := factsOf(place)
+				f.Stamp = plan.Stamp
+				plan, r := transition.Decide(&op, &f)
+				if what == how {
+					want.kind, want.message = job.NoKind, ""
+				} else {
+					want.message += how
+				}
+				if plan.Do != 0 || r.Kind != want.kind || r.Repeated != (what == how) || r.Message != want.message {
+					t.Errorf("of a claim %q, and now %q where the job is %s: got %v %q, want %v %q", how, what, place, r.Kind, r.Message, want.kind, want.message)
+				}
+			}
+		}
+	}
+}
+
 func TestRemaining(t *testing.T) {
 	t.Parallel()
 	op := driver.Op{Kind: driver.Release, Job: id, Precondition: driver.Lapsed, Token: mine}

@@ -43,10 +43,11 @@ func JobOf(op *driver.Op) job.ID {
 	return op.Job
 }
 
-// OutcomeOf returns how an op ends the job; NoOutcome if it is no Remove.
+// OutcomeOf returns how a Remove ends the job, and of a Trash what its Ending says;
+// NoOutcome of any other op.
 func OutcomeOf(op *driver.Op) job.Outcome {
 	switch {
-	case op.Kind != driver.Remove:
+	case op.Kind != driver.Remove && (op.Kind != driver.Trash || op.Ending == nil):
 		return job.NoOutcome
 	case op.Ending == nil:
 		return job.Consumed
@@ -61,7 +62,7 @@ type Stamp struct {
 	Key          Key
 	Kind         driver.OpKind
 	Precondition driver.Precondition
-	Outcome      job.Outcome // of a Remove
+	Outcome      job.Outcome // of OutcomeOf
 	Token        job.Token   // that ended the claim, for an op that is recognised by it
 
 	Version   uint64
@@ -79,6 +80,32 @@ func (s *Stamp) of(op *driver.Op) bool {
 		return s.Token == op.Token && s.Precondition == op.Precondition
 	}
 	return s.Token.IsZero()
+}
+
+// tells adds to a refusal how the op's token ended its claim, if this is the stamp of that.
+func (s *Stamp) tells(op *driver.Op, kind job.Kind, why string) string {
+	if s.Kind == 0 || !byToken(op) || s.Token != op.Token {
+		return why
+	}
+	if kind != job.LeaseLost {
+		return why + "; " + claimEnded + ": " + s.how()
+	}
+	return claimEnded + ": " + s.how()
+}
+
+// how says how a claim ended.
+func (s *Stamp) how() string {
+	switch {
+	case s.Precondition == driver.Lapsed:
+		return "its lease ran out"
+	case s.Kind == driver.Release:
+		return "its holder gave the job back"
+	case s.Kind == driver.Trash && s.Outcome == job.Failed:
+		return "its holder gave up the last attempt at the job"
+	case s.Kind == driver.Trash:
+		return "its holder put the job into the trash"
+	}
+	return "its holder ended the job as " + s.Outcome.String()
 }
 
 func (s *Stamp) answer() driver.Result {

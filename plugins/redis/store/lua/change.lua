@@ -21,17 +21,24 @@ local function permitClaim(o, j)
   end
 end
 
+-- tells says how the op's token ended its claim, where that is known.
+local function tells(o, kind, why)
+  if not o.how then return why end
+  return (kind ~= LEASE_LOST and why .. '; ' or '') .. 'the claim of this token has ended: ' .. o.how
+end
+
 local function permit(o, j)
   if not j then
     local raw = call('HGET', ENDED, o.id)
     local e = raw and parseEnded(raw)
+    local kind, why = NOT_FOUND, 'there is no such job on the board'
     if e and visible(e) and (o.must == HELD_BY_TOKEN or o.must == LAPSED) and e.token == o.token then
-      return refuse(LEASE_LOST, o.id, nil, 'the claim of this token ended the job in another way')
+      kind, why = LEASE_LOST, 'the claim of this token ended the job in another way'
     end
-    return refuse(NOT_FOUND, o.id, nil, 'there is no such job on the board')
+    return refuse(kind, o.id, nil, tells(o, kind, why))
   end
   local kind, message, left = permitClaim(o, j)
-  if kind then return refuse(kind, o.id, j, message, left) end
+  if kind then return refuse(kind, o.id, j, tells(o, kind, message), left) end
   if j.trashed then return refuse(NOT_FOUND, o.id, j, 'the job is in the trash, not on the board') end
   if o.version ~= 0 and o.version ~= j.version then return refuse(ABORTED, o.id, j, 'the job was changed meanwhile') end
   if o.kind == RELEASE and not (j.claim or j.foreign) then return refuse(NOT_CLAIMED, o.id, j, 'nobody holds the job') end
@@ -57,13 +64,32 @@ local function stampKey(o)
   return o.stamp
 end
 
+-- how says how a claim ended, as transition.Stamp does.
+local function how(kind, must, outcome)
+  if must == LAPSED then return 'its lease ran out' end
+  if kind == RELEASE then return 'its holder gave the job back' end
+  if kind == SET_ASIDE then
+    return outcome > 0 and 'its holder gave up the last attempt at the job' or 'its holder put the job into the trash'
+  end
+  return 'its holder ended the job as ' .. (({'CONSUMED', 'CANCELED', 'FAILED'})[outcome] or '')
+end
+
 local function repeated(o)
   local key = stampKey(o)
   local raw = key and call('HGET', STAMPS, key)
   if not raw then return nil end
   local p, kind, must, outcome, token, version, at, notbefore = get(STAMP, raw)
-  if at + window <= now or kind ~= o.kind or outcome ~= o.outcome then return nil end
-  if byToken(o) and (token ~= o.token or must ~= o.must) then return nil end
+  if at + window <= now then return nil end
+  local same = kind == o.kind and outcome == o.outcome
+  if byToken(o) then
+    if token ~= o.token then return nil end
+    if not same or must ~= o.must then
+      o.how = how(kind, must, outcome)
+      return nil
+    end
+  elseif not same then
+    return nil
+  end
   return result(0, 1, p, version, at, notbefore, 0, 0, '', '')
 end
 

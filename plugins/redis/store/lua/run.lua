@@ -90,7 +90,10 @@ function read(raw)
   elseif o.kind == POST then group_.readImport(o, raw, readPost(o, raw, at, read), read)
   elseif o.kind == REMOVE then readRemove(o, raw, at)
   elseif o.kind == RESTORE then group_.readImport(o, raw, readKeys(o, raw, at), read)
-  elseif o.kind == UPDATE or o.kind == SET_ASIDE or o.kind == PURGE then group_.readImport(o, raw, at, read)
+  elseif o.kind == SET_ASIDE then
+    o.outcome, at = get('>B', raw, at)
+    group_.readImport(o, raw, at, read)
+  elseif o.kind == UPDATE or o.kind == PURGE then group_.readImport(o, raw, at, read)
   elseif o.kind == group_.TALLY then
     o.group, o.what, at = get('>I2c0B', raw, at)
     group_.readImport(o, raw, at, read)

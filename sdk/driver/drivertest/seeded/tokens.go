@@ -15,6 +15,7 @@ func tokenBugs() []Bug {
 	return []Bug{
 		{Name: "reuses-epochs", Doc: "counts epochs per claim and begins again after each", Check: "tokens/grow", Open: wrap(reusesEpochs)},
 		{Name: "stale-token", Doc: "does what a stale token asks", Check: "tokens/stale", Open: eachOp(staleToken)},
+		{Name: "one-trash", Doc: "takes the trashing of a job whose last attempt was given up for any other", Check: "retry/other-endings", Open: eachOp(oneTrash)},
 		{Name: "same-owner", Doc: "accepts any token of the present owner", Check: "tokens/same-owner", Open: wrap(sameOwner)},
 		{Name: "extends-unchecked", Doc: "extends whoever asks", Check: "lease/needs-token", Open: eachOp(extendsUnchecked)},
 		{Name: "raises-version", Doc: "raises the version with an extension", Check: "lease/extend", Open: eachOp(raisesVersion)},
@@ -58,6 +59,13 @@ func staleToken(ctx context.Context, d driver.Driver, board string, op driver.Op
 		if h := read(ctx, d, board, op.Job).Holder; h != nil {
 			op.Token = h.Token
 		}
+	}
+	return one(ctx, d, board, op)
+}
+
+func oneTrash(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	if op.Kind == driver.Trash {
+		op.Ending = nil
 	}
 	return one(ctx, d, board, op)
 }

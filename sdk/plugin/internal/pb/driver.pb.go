@@ -326,9 +326,10 @@ type Must int32
 const (
 	Must_MUST_WHATEVER Must = 0 // nothing
 	// The job is claimed with exactly Op.token and the lease has not run out on the
-	// store's clock. Otherwise: this very ending was made by this token before: done
-	// and repeated. The job is on the board or in the trash, or this token ended it
-	// in another way: LEASE_LOST, with the present owner if there is one. The job is
+	// store's clock. Otherwise: this very ending (kind, must and outcome) was made by this
+	// token before: done and repeated. The job is on the board or in the trash, or this token
+	// ended it in another way: LEASE_LOST, with the present owner if there is one, and a
+	// message that says how this token ended its claim, where that is known. The job is
 	// not known, or was ended by somebody else: NOT_FOUND.
 	Must_MUST_HELD_BY_TOKEN Must = 1
 	// The job is claimed by Op.owner, by whichever token, and the lease has not run
@@ -2118,7 +2119,7 @@ type Op struct {
 	Claim    *ClaimSpec             `protobuf:"bytes,10,opt,name=claim,proto3" json:"claim,omitempty"`                              // for claim
 	Lease    int64                  `protobuf:"varint,11,opt,name=lease,proto3" json:"lease,omitempty"`                             // for extend
 	NoExpiry bool                   `protobuf:"varint,12,opt,name=no_expiry,json=noExpiry,proto3" json:"no_expiry,omitempty"`       // for extend
-	Ending   *Ending                `protobuf:"bytes,13,opt,name=ending,proto3" json:"ending,omitempty"`                            // for remove; absent: consumed, and a tombstone only
+	Ending   *Ending                `protobuf:"bytes,13,opt,name=ending,proto3" json:"ending,omitempty"`                            // for remove; absent: consumed, and a tombstone only. For trash see Ending
 	Status   []byte                 `protobuf:"bytes,14,opt,name=status,proto3,oneof" json:"status,omitempty"`                      // if there, the new status record
 	Attach   []*Attachment          `protobuf:"bytes,15,rep,name=attach,proto3" json:"attach,omitempty"`                            // attached records to write or to take away
 	Hold     *Hold                  `protobuf:"bytes,16,opt,name=hold,proto3" json:"hold,omitempty"`                                // if there, when the job may next be claimed
@@ -2990,6 +2991,10 @@ func (x *Attachment) GetRemove() bool {
 
 // Ending says what remove leaves behind. There is always a tombstone, for the
 // board's window. With keep, there is a final record for that long as well.
+//
+// Of a trash it has nothing but the outcome FAILED: the holder gave up the job's last attempt.
+// That is another ending than a trash without one, and changes nothing else. To a driver that
+// does not look at it the two are the same, and a worker that did one is answered for the other.
 type Ending struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Outcome       Outcome                `protobuf:"varint,1,opt,name=outcome,proto3,enum=boardd.driver.v1.Outcome" json:"outcome,omitempty"`
