@@ -119,8 +119,11 @@ func (b *Board) abandonOp(p *proof, s *currentJob, o *AbandonOptions) driver.Op 
 		after.End(record.Ended{By: p.token})
 	}
 	op := b.lose(p.op(driver.Release), s, after, reason, wait)
-	if op.Kind == driver.Release {
+	switch op.Kind {
+	case driver.Release:
 		op.Event = job.Abandoned
+	case driver.Trash: // by its token it is another ending than Trash, the call
+		op.Ending = &driver.Ending{Outcome: job.Failed}
 	}
 	return op
 }
@@ -129,13 +132,8 @@ func (b *Board) abandonOp(p *proof, s *currentJob, o *AbandonOptions) driver.Op 
 // after a wait, or into the trash if its attempts are used up.
 func (b *Board) lose(op driver.Op, s *currentJob, after record.Status, reason string, wait time.Duration) driver.Op {
 	op.Version, op.Reason = s.entry.Version, reason
-	// A job whose attempts ran out with this very claim was set aside by an earlier try.
-	gone := s.ranOutBy(op.Token)
-	if limit := b.limit(s.entry); gone || limit > 0 && after.Attempt >= limit && s.heldBy(&op) && !after.Canceling() {
+	if limit := b.limit(s.entry); limit > 0 && after.Attempt >= limit && s.heldBy(&op) && !after.Canceling() {
 		after.Exhausted, s.ranOut = true, true
-		if s.entry.Claim != nil {
-			after.RanOutBy = s.entry.Claim.Token.Epoch
-		}
 		op.Kind, op.Event = driver.Trash, job.TrashedEvent
 	} else if wait > 0 {
 		op.Hold = &driver.Hold{For: wait}

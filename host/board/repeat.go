@@ -20,47 +20,27 @@ import (
 // endingOp is one of the ops that a call may have made.
 type endingOp struct {
 	kind    driver.OpKind
-	outcome job.Outcome // for driver.Remove
+	outcome job.Outcome // NoOutcome: without Op.Ending
 }
 
 func endingOf(op *driver.Op) endingOp {
-	e := endingOp{kind: op.Kind}
-	if op.Kind == driver.Remove {
-		e.outcome = job.Consumed
-		if op.Ending != nil {
-			e.outcome = op.Ending.Outcome
-		}
+	switch {
+	case op.Ending != nil:
+		return endingOp{op.Kind, op.Ending.Outcome}
+	case op.Kind == driver.Remove:
+		return endingOp{op.Kind, job.Consumed}
 	}
-	return e
+	return endingOp{kind: op.Kind}
 }
 
-// abandonments are the endings that an abandon by a token may have been. That it set
-// the job aside is left out where the attempts of the job cannot have run out: then
-// the token did so with Trash, which is another call.
-func (b *Board) abandonments(p *proof, s *currentJob) []endingOp {
-	list := []endingOp{{kind: driver.Release}, {driver.Remove, job.Canceled}}
-	ranOut := b.spec.Retry.MaxAttempts > 0
-	if s != nil && (isOpen(s.state) || s.state == job.Trashed || s.status.RanOutBy != 0) {
-		ranOut = s.status.RanOutBy != 0 || s.ranOutBy(p.token)
-	}
-	if ranOut {
-		list = append(list, endingOp{kind: driver.Trash})
-	}
-	return list
+// abandonments are the endings that an abandon by a token may have been.
+func abandonments() []endingOp {
+	return []endingOp{{kind: driver.Release}, {driver.Trash, job.Failed}, {driver.Remove, job.Canceled}}
 }
 
 // consumptions are the endings that a consumption may have been.
 func consumptions() []endingOp {
 	return []endingOp{{driver.Remove, job.Consumed}, {driver.Remove, job.Canceled}, {driver.Remove, job.Failed}}
-}
-
-// ranOutBy reports whether the job went to the trash, the last time that its attempts
-// ran out, with the claim of this token.
-func (s *currentJob) ranOutBy(t job.Token) bool {
-	if s.status.RanOutBy == 0 { // not known: nobody else had it since
-		return s.state == job.Trashed && s.status.Exhausted
-	}
-	return t.Epoch != 0 && s.status.RanOutBy == t.Epoch
 }
 
 // heldBy reports whether the claim that op would end stands, as far as is known.
@@ -116,7 +96,7 @@ func recall(ops []driver.Op, results []driver.Result, how func(n int) How) {
 // by makes an op of the ending that is recognised by the token of another one.
 func (e endingOp) by(op *driver.Op) driver.Op {
 	other := driver.Op{Kind: e.kind, Job: op.Job, Request: op.Request, Precondition: op.Precondition, Token: op.Token}
-	if e.kind == driver.Remove {
+	if e.outcome != job.NoOutcome {
 		other.Ending = &driver.Ending{Outcome: e.outcome}
 	}
 	return other

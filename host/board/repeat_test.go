@@ -3,6 +3,7 @@ package board
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -119,23 +120,43 @@ func TestEndingsRepeatedLater(t *testing.T) {
 	}
 }
 
-// A token that ended its claim in one way did not end it in another.
+// A token that ended its claim in one way did not end it in another, whoever had the job since,
+// and also where that claim was the job's last attempt. It is told how it did.
 func TestOtherEndingsLater(t *testing.T) {
 	t.Parallel()
-	b := start(t, openStore(t), Spec{Retry: Retry{MaxAttempts: 1}})
-	abandon := func(r Ref) error { return one(b.Abandon(t.Context(), []Ref{r}, AbandonOptions{})) }
-	trash := func(r Ref) error { return one(b.Trash(t.Context(), []Ref{r}, nil, "")) }
-	restore := func(id job.ID) { wantKind(t, one(b.Restore(t.Context(), []job.ID{id})), job.NoKind) }
-	for name, calls := range map[string][2]func(Ref) error{"trash": {trash, abandon}, "abandon": {abandon, trash}} {
-		id := postN(t, b, 1)[0].ID
-		r := refOf(b, claimOne(t, b, ClaimRequest{IDs: []job.ID{id}}))
-		wantKind(t, calls[0](r), job.NoKind)
-		for _, later := range []func(){func() {}, func() { restore(id) }, func() { takeJob(t, b, id) }} {
-			later()
-			if got := job.KindOf(calls[1](r)); got != job.LeaseLost {
-				t.Errorf("the other ending after %s: got %v, want LEASE_LOST", name, got)
+	abandon := func(b *Board, r Ref) error { return one(b.Abandon(t.Context(), []Ref{r}, AbandonOptions{})) }
+	trash := func(b *Board, r Ref) error { return one(b.Trash(t.Context(), []Ref{r}, nil, "")) }
+	later := []func(b *Board, id job.ID){
+		func(*Board, job.ID) {},
+		func(b *Board, id job.ID) { wantKind(t, one(b.Restore(t.Context(), []job.ID{id})), job.NoKind) },
+		func(b *Board, id job.ID) { wantKind(t, abandon(b, takeJob(t, b, id)), job.NoKind) },
+		func(b *Board, id job.ID) { takeJob(t, b, id) },
+		func(b *Board, id job.ID) {
+			wantKind(t, one(b.Release(t.Context(), []job.ID{id}, "", "")), job.NoKind)
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{id}, "")), job.NoKind)
+			wantKind(t, one(b.Purge(t.Context(), []job.ID{id})), job.NoKind)
+		},
+	}
+	for _, limits := range [][2]int32{{1, 0}, {0, 1}} { // of the board, and of the job
+		b := start(t, openStore(t), Spec{Retry: Retry{MaxAttempts: limits[0]}})
+		for how, calls := range map[string][2]func(*Board, Ref) error{
+			"its holder put the job into the trash":          {trash, abandon},
+			"its holder gave up the last attempt at the job": {abandon, trash},
+		} {
+			id := post(t, b, job.Posting{Name: "job", MaxAttempts: limits[1]})[0].ID
+			r := refOf(b, claimOne(t, b, ClaimRequest{IDs: []job.ID{id}}))
+			wantKind(t, calls[0](b, r), job.NoKind)
+			for n, happens := range later {
+				happens(b, id)
+				want := job.LeaseLost
+				if n == len(later)-1 {
+					want = job.NotFound
+				}
+				if err := calls[1](b, r); job.KindOf(err) != want || !strings.HasSuffix(err.Error(), how) {
+					t.Errorf("the other ending, %d: got %v, want %v: %s", n, err, want, how)
+				}
+				wantKind(t, calls[0](b, r), job.NoKind)
 			}
-			wantKind(t, calls[0](r), job.NoKind)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestStatusRoundTrip(t *testing.T) {
 	tests := []Status{
 		{},
 		{Attempt: 7, Last: "why", Reasons: []string{"one", "two"}, StartedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)},
-		{HasPriority: true, Priority: job.VeryHigh, OperationPriority: -3, Exhausted: true, RanOutBy: 1 << 63, Cancel: true},
+		{HasPriority: true, Priority: job.VeryHigh, OperationPriority: -3, Exhausted: true, Cancel: true},
 		{HasPriority: true, Priority: job.VeryLow},
 		{
 			Operations: Operations{

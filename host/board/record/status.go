@@ -25,7 +25,6 @@ type Status struct {
 	Last      string
 	StartedAt time.Time // of the first claim
 	Exhausted bool      // it went to the trash because its attempts ran out
-	RanOutBy  uint64    // the epoch of the claim with which they ran out the last time; 0: never, or not known
 	Cancel    bool      // its worker is asked to stop
 
 	HasPriority       bool
@@ -49,7 +48,8 @@ type Status struct {
 	unknown []byte // fields of a newer version, as they were read
 }
 
-// The fields of a status record. A number is never used for anything else.
+// The fields of a status record. A number is never used for anything else: 25 was the epoch of
+// the claim with which attempts ran out.
 const (
 	statusAttempt           = 1
 	statusReason            = 2
@@ -71,7 +71,6 @@ const (
 	statusAttemptOf           = 17 // of the reason before it
 	statusPresent             = 18
 	statusRestored            = 24
-	statusRanOutBy            = 25
 	statusAhead               = 26
 	statusUnbegun             = 27
 	statusEnded               = 28 // of one claim each
@@ -108,7 +107,7 @@ func ReadStatus(record []byte) (Status, error) {
 			}
 			return err
 		case statusAttempt, StatusStarted, statusExhausted, statusCancel, statusPriority, statusOperationPriority,
-			statusResultBytes, statusMet, statusAwaited, statusRestored, statusRanOutBy, statusAhead, statusUnbegun:
+			statusResultBytes, statusMet, statusAwaited, statusRestored, statusAhead, statusUnbegun:
 			n, err := ReadNumber(data)
 			if err != nil {
 				return err
@@ -137,9 +136,6 @@ func (s *Status) setNumber(tag uint64, n int64) error {
 		return nil
 	case statusExhausted:
 		s.Exhausted = n != 0
-		return nil
-	case statusRanOutBy:
-		s.RanOutBy = uint64(n)
 		return nil
 	case statusCancel:
 		s.Cancel = n != 0
@@ -203,7 +199,6 @@ func (s *Status) Encode() []byte {
 	}
 	b = AppendTime(b, StatusStarted, s.StartedAt)
 	b = AppendNumber(b, statusExhausted, flag(s.Exhausted))
-	b = AppendNumber(b, statusRanOutBy, int64(s.RanOutBy))
 	b = AppendNumber(b, statusCancel, flag(s.Cancel))
 	if s.HasPriority {
 		b = AppendField(b, statusPriority, []byte{byte(s.Priority<<1) ^ byte(s.Priority>>7)}) // a varint of one byte
