@@ -71,14 +71,11 @@ func stale(id string, ops, claims []history.Op, a history.Op) (problems []Proble
 	return problems
 }
 
-// endedBefore reports whether a call may be answered as done since an ending by its token was
-// made before. Where attempts are counted, giving up the last one trashes the job, so that
-// each of the two may be answered for the other while the job is in the trash.
+// endedBefore reports whether a call may be answered as done since the same ending by its token
+// was made before.
 func endedBefore(ops []history.Op, op history.Op) bool {
 	_, before := find(ops, func(o history.Op) bool {
-		other := op.Call == history.Trash && o.Call == history.Abandon || op.Call == history.Abandon && o.Call == history.Trash
-		same := o.Call == op.Call && o.Call != history.Extend || other && attemptsOf(ops) > 0
-		return same && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin
+		return o.Call == op.Call && o.Call != history.Extend && o.Token == op.Token && possible(o) && o.From != op.From && o.Begin < op.Begin
 	})
 	return before
 }

@@ -124,15 +124,13 @@ func (s state) next(op history.Op) (all []any) {
 func (s state) exhausted() bool { return s.attempts > 0 && s.tries >= s.attempts }
 
 // usedUp returns the job in the trash where that may come of giving up its claim: unless
-// the attempt was taken back. To whoever trashes it by the same token then, it may be said
-// that this is done.
+// the attempt was taken back.
 func (s state) usedUp(op history.Op) []any {
 	if op.Call != history.Abandon || !s.holds(op.Token) || !s.exhausted() {
 		return nil
 	}
 	t, _ := s.ended(op)
-	t = t.off(job.Trashed)
-	return []any{t, t.withEnd(history.Trash, op.Token)}
+	return []any{t.off(job.Trashed)}
 }
 
 // until is when a lease that begins with a call may be over.
@@ -193,7 +191,7 @@ func (s state) claimed(op history.Op) (state, bool) {
 
 // ended is the end of a claim by its token.
 func (s state) ended(op history.Op) (state, bool) {
-	if s.endedBy(op.Call, op.Token) || op.Call == history.Abandon && s.attempts > 0 && s.phase == job.Trashed && s.endedBy(history.Trash, op.Token) {
+	if s.endedBy(op.Call, op.Token) {
 		return s, true
 	}
 	held := s.holds(op.Token)

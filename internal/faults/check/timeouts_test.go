@@ -75,39 +75,34 @@ func TestLastAttempt(t *testing.T) {
 	}
 }
 
-// Who trashes a job by the token that abandoned it for the last time may be told that it is
-// done, and who does so by one that abandoned it before may not.
-func TestTrashedByItsLastAttempt(t *testing.T) {
+// Who gave up the last attempt at a job, which trashed it, did not trash it, and the other way
+// round: at once, and when others have had the job.
+func TestOtherEnding(t *testing.T) {
 	t.Parallel()
-	for attempts, impossible := range map[int]bool{1: false, 2: true} {
-		for _, answer := range []func(*history.Op){by("t1"), refused(job.LeaseLost, by("t1"))} {
-			h := &history.History{Store: "none", Ops: []history.Op{
-				call(0, "p", history.Post, a, func(op *history.Op) { op.Posting, op.Timeout, op.Attempts = "as posted", time.Second, attempts }),
-				call(1, "w", history.Claim, a, claim("w", "t1", 1)),
-				call(2, "w", history.Abandon, a, by("t1")),
-				call(3, "w", history.Trash, a, answer),
-			}}
-			if found, want := finds(h, "linear"), impossible && h.Ops[3].Outcome == history.Done; found != want {
-				t.Errorf("one of %d attempts, trashed: %s; found: %v, want %v", attempts, h.Ops[3].Outcome, found, want)
+	for first, other := range map[history.Call]history.Call{history.Abandon: history.Trash, history.Trash: history.Abandon} {
+		for _, call2 := range []history.Call{first, other} {
+			for _, answer := range []func(*history.Op){by("t1"), refused(job.LeaseLost, by("t1"))} {
+				for _, later := range []bool{false, true} {
+					h := &history.History{Store: "none", Ops: []history.Op{
+						call(0, "p", history.Post, a, func(op *history.Op) { op.Posting, op.Timeout, op.Attempts = "as posted", time.Second, 1 }),
+						call(1, "w", history.Claim, a, claim("w", "t1", 1)),
+						call(2, "w", first, a, by("t1")),
+					}}
+					if later {
+						h.Ops = append(h.Ops, call(3, "r", history.Restore, a, nil), call(4, "w2", history.Claim, a, claim("w2", "t2", 2)),
+							call(5, "w2", history.Abandon, a, by("t2")))
+					}
+					last := call(6, "w", call2, a, answer)
+					h.Ops = append(h.Ops, last)
+					done := last.Outcome == history.Done
+					if found, want := finds(h, "linear"), done != (call2 == first); found != want {
+						t.Errorf("%s, and then %s, by the same token, others had it: %v: %s; found: %v, want %v", first, call2, later, last.Outcome, found, want)
+					}
+					if found, want := finds(h, "fencing"), later && done && call2 == other; found != want {
+						t.Errorf("%s, and then %s, by the token of an earlier claim: %v: %s; found: %v, want %v", first, call2, later, last.Outcome, found, want)
+					}
+				}
 			}
-		}
-	}
-}
-
-// That is a repetition still where the job was restored meanwhile, and given to somebody else.
-func TestTrashedAgainAfterItsLastAttempt(t *testing.T) {
-	t.Parallel()
-	for attempts, stale := range map[int]bool{0: true, 1: false} {
-		h := &history.History{Store: "none", Ops: []history.Op{
-			call(0, "p", history.Post, a, func(op *history.Op) { op.Posting, op.Timeout, op.Attempts = "as posted", time.Second, attempts }),
-			call(1, "w", history.Claim, a, claim("w", "t1", 1)),
-			call(2, "w", history.Abandon, a, by("t1")),
-			call(3, "r", history.Restore, a, nil),
-			call(4, "w2", history.Claim, a, claim("w2", "t2", 2)),
-			call(5, "w", history.Trash, a, by("t1")),
-		}}
-		if found := finds(h, "fencing"); found != stale {
-			t.Errorf("one of %d attempts, trashed again: found: %v, want %v", attempts, found, stale)
 		}
 	}
 }
