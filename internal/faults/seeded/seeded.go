@@ -64,6 +64,7 @@ func All() []Bug {
 		{"buries-restored", "linear"},
 		{"keys-for-good", "keys"},
 		{"keys-in-trash", "keys"},
+		{"one-trash", "linear"},
 	} {
 		bug, _ := seeded.Find(known.name)
 		all = append(all, Bug{Name: bug.Name, Where: Driver, Doc: bug.Doc, Checker: known.checker, open: bug.Open, hosts: bug.Hosts})
