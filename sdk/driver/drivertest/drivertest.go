@@ -48,6 +48,11 @@ type Harness struct {
 	// before are open. nil: what several hosts do together is not checked.
 	Hosts func(t T) func() (driver.Driver, error)
 
+	// Killable makes a store and returns what opens one more driver on it, as Hosts does, and
+	// what kills the store's process and starts it again while drivers have it open. nil: what
+	// becomes of programs then is not checked.
+	Killable func(t T) (open func() (driver.Driver, error), kill func())
+
 	// OneHost says that a store is for one driver at a time, and that a second one
 	// is refused; see driver.Info.
 	OneHost bool
@@ -62,7 +67,7 @@ type Harness struct {
 
 	PerCheck bool     // open a driver for each check, not one for all
 	Seed     uint64   // of the random programs; 0: from chance
-	Programs int      // how many random programs; 0: 24
+	Programs int      // how many random programs, of each of the two sorts; 0: 24
 	Only     []string // run the checks with these names, or in these groups; none: all
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-var randomChecks = []check{{name: "random/programs", run: randomPrograms}}
+var randomChecks = []check{{name: "random/programs", run: randomPrograms}, {name: "random/killed", run: randomKilled}}
 
 const (
 	defaultPrograms = 24
@@ -65,20 +65,31 @@ type play struct {
 // program runs steps steps, and returns the first difference.
 func (e *env) program(choose func(int) int, steps int) string {
 	e.Helper()
+	p, end := e.play(choose)
+	defer end()
+	p.driver = &Decided{Driver: e.driver, Report: func(problem string) { p.problems = append(p.problems, problem) }}
+	return p.run(steps)
+}
+
+// play makes a program that has not begun.
+func (e *env) play(choose func(int) int) (p *play, end func()) {
+	e.Helper()
 	model, err := memdriver.Open(e.Context(), driver.Config{})
 	if err != nil {
 		e.Fatalf("memdriver: %v", err)
 	}
-	defer func() { _ = model.Close() }() // it only ends streams
 	if _, err := model.OpenBoard(e.Context(), driver.BoardSpec{Name: e.name}); err != nil {
 		e.Fatalf("memdriver: %v", err)
 	}
-	decided := *e
-	p := &play{env: &decided, choose: choose, model: model}
-	decided.driver = &Decided{Driver: e.driver, Report: func(problem string) { p.problems = append(p.problems, problem) }}
+	own := *e
+	p = &play{env: &own, choose: choose, model: model}
 	for range programJobs {
 		p.cast = append(p.cast, &character{posting: posting("job of a program")})
 	}
+	return p, func() { _ = model.Close() } // it only ends streams
+}
+
+func (p *play) run(steps int) string {
 	for i := range steps {
 		if trouble := p.step(); trouble != "" {
 			return fmt.Sprintf("step %d: %s\nthe last steps were:\n  %s", i+1, trouble, strings.Join(p.script[max(0, len(p.script)-12):], "\n  "))
@@ -105,6 +116,9 @@ func (p *play) step() string {
 	}
 	subject := p.apply(ops.subject)[0]
 	model := p.model.Apply(p.Context(), p.name, []driver.Op{ops.model})[0]
+	if i, ok := p.driver.(*insistent); ok && i.untold && subject.Repeated && !model.Repeated {
+		model = p.model.Apply(p.Context(), p.name, []driver.Op{ops.model})[0] // it was done, and nobody was told
+	}
 	p.script = append(p.script, p.tell(&ops.subject)+": "+outcome(&model)+" "+goneKinds(model.Skipped))
 	if trouble := p.compareResults(&ops.subject, &subject, &model); trouble != "" {
 		return trouble
