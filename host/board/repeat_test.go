@@ -330,3 +330,32 @@ func TestClaimWithoutClosing(t *testing.T) {
 		}
 	})
 }
+
+// A last attempt that a server of an earlier version gave up is not marked in the store as given
+// up: its repetition is known by the job's record.
+func TestGivenUpByAnEarlierServer(t *testing.T) {
+	t.Parallel()
+	store := openStore(t)
+	earlier := &spy{Driver: store, t: t}
+	earlier.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+		for i := range ops {
+			if ops[i].Kind == driver.Trash {
+				ops[i].Ending = nil
+			}
+		}
+		return next(ctx, ops)
+	}
+	spec := Spec{Retry: Retry{MaxAttempts: 1}}
+	old, b := start(t, earlier, spec), start(t, store, spec)
+	abandon := func(at *Board, r Ref) error { return one(at.Abandon(t.Context(), []Ref{r}, AbandonOptions{})) }
+	id := postN(t, old, 1)[0].ID
+	r := refOf(old, claimOne(t, old, ClaimRequest{}))
+	wantKind(t, abandon(old, r), job.NoKind)
+	wantKind(t, abandon(b, r), job.NoKind)
+	wantKind(t, one(b.Restore(t.Context(), []job.ID{id})), job.NoKind)
+	takeJob(t, b, id)
+	wantKind(t, abandon(b, r), job.NoKind)
+	if got := get(t, b, id); got.State != job.Claimed {
+		t.Errorf("the repetition left the job %v", got.State)
+	}
+}
