@@ -9,7 +9,6 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 const (
@@ -147,7 +146,7 @@ func (i *insistent) insist(ctx context.Context, done func(driver.Driver) bool) {
 		if done(h.driver) {
 			return
 		}
-		_ = sleep.For(ctx, 10*time.Millisecond) // nobody tells when the store is back
+		pause(ctx, 10*time.Millisecond) // nobody tells when the store is back
 		status, err := h.driver.OpenBoard(ctx, h.suite.spec(h.name))
 		if err == nil && (status.Loss != "" || status.Generation != h.status.Generation) {
 			h.Errorf("after a kill the board says that it has lost %q, and is of generation %d, after %d", status.Loss, status.Generation, h.status.Generation)
