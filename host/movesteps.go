@@ -251,11 +251,11 @@ func (h *Host) unserved(ctx context.Context, m *home) error {
 	use := catalog.Use{Location: catalog.LocationOf(m.Settings, m.key()).String(), Tenant: m.Tenant, Board: m.Name}
 	for {
 		served := h.registry.serves(m)
-		hosts, err := catalog.Hosts(ctx, m.running.driver.Documents())
+		servers, err := catalog.Servers(ctx, m.running.driver.Documents(), []catalog.Use{use})
 		if err != nil {
 			return err
 		}
-		if served = served || len(h.placeInfo(m.backend, use, hosts).Servers) > 0; !served {
+		if served = served || len(h.placeInfo(m.backend, use, servers[0]).Servers) > 0; !served {
 			return nil
 		}
 		if sleep.For(ctx, 20*time.Millisecond) != nil {

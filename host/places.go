@@ -33,25 +33,21 @@ func (h *Host) Places(ctx context.Context, backend string) ([]PlaceInfo, error) 
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := catalog.Hosts(ctx, docs)
+	servers, err := catalog.Servers(ctx, docs, uses)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]PlaceInfo, len(uses))
 	for i, use := range uses {
-		list[i] = h.placeInfo(on, use, hosts)
+		list[i] = h.placeInfo(on, use, servers[i])
 	}
 	return list, nil
 }
 
-// placeInfo says of a place who serves its board there.
-func (h *Host) placeInfo(on *backend, use catalog.Use, hosts []catalog.Host) PlaceInfo {
-	info := PlaceInfo{Location: use.Location, Tenant: use.Tenant, Board: use.Board}
-	for _, other := range hosts {
-		if other.Serves(use) {
-			info.Servers = append(info.Servers, other.ID)
-		}
-	}
+// placeInfo says of a place who serves its board there: those of which the store knows, and
+// this host.
+func (h *Host) placeInfo(on *backend, use catalog.Use, servers []string) PlaceInfo {
+	info := PlaceInfo{Location: use.Location, Tenant: use.Tenant, Board: use.Board, Servers: servers}
 	if b := h.registry.board(use.Tenant, use.Board); b != nil && b.config.Backend == on.config.Name && !b.config.Observe &&
 		catalog.LocationOf(b.config.Settings, b.key()).String() == use.Location && !slices.Contains(info.Servers, h.id) {
 		info.Servers = append(info.Servers, h.id) // which may have its store alone, and tell nobody

@@ -23,7 +23,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func store(t *testing.T) driver.Documents {
+func store(t testing.TB) driver.Documents {
 	t.Helper()
 	d, err := memdriver.Program().Open(t.Context(), driver.Config{Settings: []byte("{}"), Logger: quiet()})
 	if err != nil {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"log/slog"
+	"slices"
 	"testing"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -51,6 +52,32 @@ func FuzzMemory(f *testing.F) {
 		v := compare(map[string]driver.Document{}, m, func(string) (driver.Document, bool) { return driver.Document{}, false })
 		if (v.doubt != nil) != (len(m.docs) > 0) || len(v.docs) != len(m.docs) {
 			t.Errorf("of %d records %d are served, with the doubt %v", len(m.docs), len(v.docs), v.doubt)
+		}
+	})
+}
+
+// FuzzWords reads what somebody may have written into the store about the boards that hosts
+// serve.
+func FuzzWords(f *testing.F) {
+	f.Add([]byte(`{"format":1,"record":{"location":"namespace a","said":[{"host":"a","run":"r","board":"t/b","settings":{"lease":"30s"}},{"host":"b"}]}}`))
+	f.Add([]byte(`{"format":2,"record":{"said":[]}}`))
+	f.Add([]byte(`{"format":1,"record":{"said":[null],"more":1}}`))
+	f.Add([]byte(`{`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		found, err := readWords(&driver.Document{Name: "x", Data: data, Version: 1})
+		if err != nil && len(found.Said) > 0 {
+			t.Errorf("words of a newer form count (%v)", err)
+		}
+		again, err := encode(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, err := readWords(&driver.Document{Name: "x", Data: again, Version: 1})
+		if err != nil || len(same.Said) != len(found.Said) || same.Location != found.Location {
+			t.Errorf("%+v was read, and %+v from what was written of it: %v", found, same, err)
+		}
+		if n := slices.IndexFunc(found.Said, func(s said) bool { return s.by([]Host{{ID: s.Host, Run: s.Run}}) }); n >= 0 {
+			t.Errorf("a host of the old form says %+v", found.Said[n])
 		}
 	})
 }

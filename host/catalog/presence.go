@@ -25,165 +25,239 @@ const (
 	presentFor = 45 * time.Second
 )
 
+// wordsForm is the form of what a host says that has a document for each place that it
+// serves. Hosts before it say all of it in their own document.
+const wordsForm = 2
+
 // Host is what a host says of itself.
 type Host struct {
-	ID      string                       `json:"id"`
-	Version string                       `json:"version"`
-	Since   time.Time                    `json:"since"`
-	Boards  map[string]map[string]string `json:"boards,omitempty"` // how it serves boards, by their locations' keys
-	Names   map[string][]string          `json:"names,omitempty"`  // which boards these are; more than one while their place is at issue
+	ID      string    `json:"id"`
+	Version string    `json:"version"`
+	Since   time.Time `json:"since"`
+	Form    int       `json:"form,omitempty"`
+	Run     string    `json:"run,omitempty"` // which of its words count; one that has lapsed never comes back
+
+	// What it says of boards, by the keys of their locations, in the form before
+	// wordsForm. A host of this form says it as well while one of that form lives.
+	Boards map[string]map[string]string `json:"boards,omitempty"`
+	Names  map[string][]string          `json:"names,omitempty"` // which boards these are; more than one while their place is at issue
 }
 
-// Serves reports whether the host says that it serves a board at its place. One that
-// tries to serve another board there does not.
-func (h Host) Serves(use Use) bool {
-	key := LocationNamed(use.Location).key()
-	_, ok := h.Boards[key]
-	return ok && h.names(key, use.name())
+// old reports whether the host knows no words but those in hosts' own documents.
+func (h *Host) old() bool { return h.Form < wordsForm }
+
+// served returns how a host of the old form serves a board, if it does. One before names
+// were said may mean any board.
+func (h *Host) served(key, board string) (map[string]string, bool) {
+	settings, ok := h.Boards[key]
+	return settings, ok && h.old() && (len(h.Names[key]) == 0 || slices.Contains(h.Names[key], board))
 }
 
-// names reports whether what the host says of a place is of a board. A host before
-// names were said may mean any.
-func (h Host) names(key, board string) bool {
-	return len(h.Names[key]) == 0 || slices.Contains(h.Names[key], board)
-}
-
-// Presence says in one store that this host lives, and knows who else does.
+// Presence says in one store that this host lives and which boards it serves, and knows
+// who else does. That it lives is in a document of its own, which it renews. What it says
+// of boards is in the documents of their places, see words, and counts as long as that
+// one lives.
 type Presence struct {
 	docs   driver.Documents
 	logger *slog.Logger
+	rounds *rounds[*word]
 
-	mu     sync.Mutex // guards self and said, and is held while they are written to the store
-	self   Host
-	said   map[string][]*word // of the boards that are served, by their locations' keys, the first one first
-	rounds *rounds[*word]     // not guarded by mu
-}
+	saying sync.Mutex // is held while the host's own document is written
 
-// word is what a host says of one board.
-type word struct {
-	key      string            // of the board's location
-	board    string            // with its tenant
-	settings map[string]string // nil: it is served no more
-
-	others map[string]map[string]string // how the other hosts serve it that do
-	err    error
+	mu    sync.Mutex // guards what follows
+	self  Host
+	known uint64             // the version of the host's document as it was written last; 0: never
+	at    time.Time          // when that was
+	lost  bool               // a try to write it may have gone through
+	stale bool               // it has to be written before anything else
+	older bool               // a host of the old form lives
+	said  map[string][]*word // of the boards that are served, by their locations' keys, the first one first
+	owed  map[string]bool    // places whose documents may not say so
+	fresh map[string]bool    // places whose documents were written since the host's own was
+	sweep sweeping
 }
 
 // NewPresence returns a presence that Run keeps up.
 func NewPresence(docs driver.Documents, self Host, logger *slog.Logger) *Presence {
-	self.Since, self.Boards, self.Names = now(), map[string]map[string]string{}, map[string][]string{}
-	p := &Presence{docs: docs, logger: logger, self: self, said: map[string][]*word{}}
+	self.Since, self.Form, self.Run = now(), wordsForm, newID()
+	p := &Presence{
+		docs: docs, logger: logger, self: self,
+		said: map[string][]*word{}, owed: map[string]bool{}, fresh: map[string]bool{},
+		sweep: sweeping{due: time.Now().Add(sweepAfter)},
+	}
 	p.rounds = newRounds(p.round)
 	return p
 }
 
 // Run keeps saying that the host lives, until ctx ends, and then that it is gone.
 func (p *Presence) Run(ctx context.Context) {
+	var chores sync.WaitGroup
+	due := make(chan struct{}, 1)
+	chores.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-due:
+				p.chores(ctx)
+			case <-ctx.Done():
+			}
+		}
+	})
 	for {
 		saying, cancel := context.WithTimeout(ctx, presentFor)
-		err := p.say(saying, nil)
+		err := p.renew(saying)
 		if cancel(); err != nil && ctx.Err() == nil {
 			p.logger.Warn("other hosts cannot be told that this one lives", "error", err)
+		}
+		select {
+		case due <- struct{}{}:
+		default: // they are at it
 		}
 		if sleep.For(ctx, renewEvery) != nil {
 			break
 		}
 	}
+	chores.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.saying.Lock()
+	defer p.saying.Unlock()
 	if doc, err := p.docs.Get(ctx, driver.Space{Name: hostSpace}, p.self.ID); err == nil {
 		_ = p.docs.Delete(ctx, driver.Space{Name: hostSpace}, p.self.ID, doc.Version) // else it expires
 	}
 }
 
-// say writes what the host says of itself, with more words.
-func (p *Presence) say(ctx context.Context, words []*word) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, w := range words {
-		p.add(w)
-	}
-	data, err := json.Marshal(p.self)
-	if err != nil {
+// renew says that the host lives, and looks who else does.
+func (p *Presence) renew(ctx context.Context) error {
+	if err := p.say(ctx); err != nil {
 		return err
 	}
+	hosts, err := p.Hosts(ctx)
+	if err == nil && p.look(hosts) {
+		err = p.say(ctx)
+	}
+	return err
+}
+
+// chores brings those words into the store that are not there as they should be, and
+// takes out those of hosts that are gone.
+func (p *Presence) chores(ctx context.Context) {
+	for left := -1; ctx.Err() == nil; {
+		asking, cancel := context.WithTimeout(ctx, presentFor)
+		err := p.rounds.join(asking, &word{})
+		cancel()
+		owed := p.owes()
+		if err != nil || owed == 0 || left >= 0 && owed >= left {
+			break // the next time
+		}
+		left = owed
+	}
+	if seen, due := p.sweepDue(); due {
+		sweeping, cancel := context.WithTimeout(ctx, sweepWithin)
+		defer cancel()
+		if err := sweepWords(sweeping, p.docs); err == nil {
+			p.swept(seen)
+		}
+	}
+}
+
+// say writes the host's own document.
+func (p *Presence) say(ctx context.Context) error {
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	return p.put(ctx)
+}
+
+// current says the host's own document, if others could not count on it. While somebody
+// else does, it waits.
+func (p *Presence) current(ctx context.Context) error {
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	p.mu.Lock()
+	fine := p.known != 0 && !p.stale && time.Since(p.at) < 2*renewEvery
+	p.mu.Unlock()
+	if fine {
+		return nil
+	}
+	return p.put(ctx)
+}
+
+// put writes the host's own document. It is called with saying held.
+func (p *Presence) put(ctx context.Context) error {
+	var err error
 	for range tries {
 		var doc driver.Document
 		doc, err = p.docs.Get(ctx, driver.Space{Name: hostSpace}, p.self.ID)
-		if err != nil && job.KindOf(err) != job.NotFound {
+		if err = ignore(err, job.NotFound); err != nil {
 			return err
 		}
-		doc = driver.Document{Name: p.self.ID, Data: data, Version: doc.Version, Expires: time.Now().Add(presentFor)}
-		if _, err = p.docs.Put(ctx, driver.Space{Name: hostSpace}, doc, doc.Version); job.KindOf(err) != job.Aborted {
+		var data []byte
+		if data, err = p.content(&doc); err != nil {
+			return err
+		}
+		next := driver.Document{Name: p.self.ID, Data: data, Expires: time.Now().Add(presentFor)}
+		began := time.Now()
+		next.Version, err = p.docs.Put(ctx, driver.Space{Name: hostSpace}, next, doc.Version)
+		if p.heard(next.Version, began, err); job.KindOf(err) != job.Aborted {
 			return err
 		}
 	}
 	return err
 }
 
-// add puts a word in the place of what was said of the same board. It is called with mu
-// held.
-func (p *Presence) add(w *word) {
-	list := p.said[w.key]
-	switch n := slices.IndexFunc(list, func(o *word) bool { return o.board == w.board }); {
-	case n >= 0 && w.settings == nil:
-		list = slices.Delete(list, n, n+1)
-	case n >= 0:
-		list[n] = w
-	case w.settings != nil:
-		list = append(list, w)
+// content returns what the host says of itself, over what is there. Where that is not what
+// it said last, the document had lapsed, so that others may have taken the words of that
+// run out, or the store lost something: then another run begins, and says all again.
+func (p *Presence) content(doc *driver.Document) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var present Host
+	same := json.Unmarshal(doc.Data, &present) == nil && present.Run == p.self.Run &&
+		(doc.Version == p.known || p.lost && doc.Version > p.known)
+	if p.known != 0 && !same {
+		p.self.Run, p.known = newID(), 0
+		for key := range p.said {
+			p.owed[key] = true
+		}
 	}
-	if len(list) == 0 {
-		delete(p.said, w.key)
-		delete(p.self.Boards, w.key)
-		delete(p.self.Names, w.key)
-		return
-	}
-	names := make([]string, len(list))
-	for i, o := range list {
-		names[i] = o.board
-	}
-	p.said[w.key], p.self.Boards[w.key], p.self.Names[w.key] = list, list[0].settings, names
-}
-
-// Serve registers how this host serves the board at a location, and returns how the
-// other hosts that serve it do. Calls for many boards at the same time are written and
-// read together.
-func (p *Presence) Serve(ctx context.Context, l Location, use Use) (map[string]map[string]string, error) {
-	w := &word{key: l.key(), board: use.name(), settings: use.Settings}
-	if err := p.rounds.join(ctx, w); err != nil {
-		return nil, err
-	}
-	return w.others, w.err
-}
-
-// Leave says that this host serves the board at a location no more.
-func (p *Presence) Leave(ctx context.Context, l Location, use Use) error {
-	w := &word{key: l.key(), board: use.name()}
-	if err := p.rounds.join(ctx, w); err != nil {
-		return err
-	}
-	return w.err
-}
-
-// round says several words at once. What others say is read after that: of two hosts
-// that begin at the same moment, at least one sees the other.
-func (p *Presence) round(ctx context.Context, words []*word) {
-	err := p.say(ctx, words)
-	var all []Host
-	if err == nil && slices.ContainsFunc(words, func(w *word) bool { return w.settings != nil }) {
-		all, err = p.Hosts(ctx)
-	}
-	for _, w := range words {
-		w.err, w.others = err, map[string]map[string]string{}
-		for _, h := range all {
-			if theirs, ok := h.Boards[w.key]; ok && h.ID != p.self.ID && h.names(w.key, w.board) {
-				w.others[h.ID] = theirs
+	self := p.self
+	if p.older {
+		self.Boards, self.Names = map[string]map[string]string{}, map[string][]string{}
+		for key, list := range p.said {
+			self.Boards[key] = list[0].settings
+			for _, w := range list {
+				self.Names[key] = append(self.Names[key], w.board)
 			}
 		}
 	}
+	p.stale = false // what is said from here on is said once more
+	return json.Marshal(self)
+}
+
+// heard notes what came of a try to write the host's document.
+func (p *Presence) heard(version uint64, began time.Time, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil:
+		p.lost, p.stale = p.lost || job.KindOf(err) != job.Aborted, true
+		return
+	case p.known != 0: // had the store lost an older change than those, it would have lost this document, too
+		maps.Copy(p.owed, p.fresh)
+	}
+	p.fresh = map[string]bool{}
+	p.known, p.at, p.lost = version, began, false
+}
+
+// look takes over who lives. It reports whether the host has to say something else for
+// that.
+func (p *Presence) look(hosts []Host) (again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	older := slices.ContainsFunc(hosts, func(h Host) bool { return h.old() && h.ID != p.self.ID })
+	again = older != p.older
+	p.older, p.stale = older, p.stale || again
+	p.sweep.look(hosts, p.self.ID)
+	return again
 }
 
 // Hosts returns the hosts that live, by ID.
