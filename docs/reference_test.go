@@ -117,6 +117,7 @@ var advice = map[string]string{
 	"boardd_backend_full":                       "1: jobs can be claimed and ended, not posted; give the store room: see `boardd doctor`",
 	"boardd_backend_limit_bytes":                "absent for PostgreSQL and ZooKeeper: watch the disks and the memory of their servers",
 	"boardd_backend_used_bytes":                 "near `boardd_backend_limit_bytes`: posts will be refused; end jobs, shorten the boards' `history` and `idempotency_window`, or give the store room",
+	"boardd_board_counts_age_seconds":           "grows: the store does not count, so that `boardd_jobs` with `trashed`, `complete` and `corrupt` is as old; see `boardd_backend_answers`",
 	"boardd_board_ready":                        "0 for a minute: the log says why the board does not open; `boardd doctor` looks into its store",
 	"boardd_board_unacknowledged_loss":          "1: see the loss with `boardd board get`, put right what it says, and then `boardd board acknowledge-loss`",
 	"boardd_boards_open":                        "in a fleet: far from the others' share for minutes; `boardd server list` shows who does not count, and why",

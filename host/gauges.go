@@ -32,6 +32,7 @@ type Gauge struct {
 	Ready         bool             // of several: all are
 	Loss          bool             // of acknowledged changes, which nobody has acknowledged yet; of several: one has it
 	Counts        *board.Counts    // nil if they cannot be had
+	Counted       time.Time        // when the store was asked for those of them that only it knows; of several: of the one that is oldest; zero: it was not, or the board rests
 	Waiting       int64            // claim calls that wait now
 	Events        map[string]int64 // what this host did, by the name of the event
 	Waits, Runs   *board.Histogram // of the jobs; nil as long as the board is not open
@@ -50,7 +51,7 @@ type HookGauge struct {
 // that has them keeps them as long as it is there, and one that has none gets none: a
 // counter would fall, or rise by what happened long ago.
 type gauges struct {
-	mu     sync.Mutex // held while the boards are read, which asks their stores
+	mu     sync.Mutex // held while the boards are read, for gaugesWithin at most
 	boards map[catalog.At]*gauged
 	others map[string]*Gauge // by tenant, with what was counted on boards that are gone as well
 }
@@ -59,6 +60,7 @@ type gauges struct {
 type gauged struct {
 	named       bool
 	board       *board.Board // of which the rest was read
+	counted     *counted     // of it
 	read        time.Time
 	gauge       Gauge
 	events      map[string]int64 // what the tenant's sum has of them already
@@ -68,14 +70,20 @@ type gauged struct {
 }
 
 // Gauges returns one Gauge for each of at most named boards, shared out evenly among the
-// tenants, and one for all other boards of each tenant, by tenant and name. Boards that
-// were not read when ctx ends have no Counts.
+// tenants, and one for all other boards of each tenant, by tenant and name. A board whose
+// store does not answer, or not soon, has the counts of the last time; none, where it never
+// did. Then those come first whose counts are oldest.
 func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	g := &h.gauges
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := slices.DeleteFunc(h.registry.allBoards(), func(s *Hosted) bool { return !s.asked() })
 	g.place(all, named)
+	slices.SortStableFunc(all, func(a, b *Hosted) int {
+		return g.boards[directory.At(a.config)].counted.when().Compare(g.boards[directory.At(b.config)].counted.when())
+	})
+	ctx, cancel := context.WithTimeout(ctx, gaugesWithin)
+	defer cancel()
 	var reading sync.WaitGroup
 	places := make(chan struct{}, gaugesAtOnce)
 	for _, s := range all {
@@ -87,7 +95,7 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 		places <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-places }()
-			r.look(ctx, s, b)
+			r.look(ctx, h, s, b)
 		})
 	}
 	reading.Wait()
@@ -121,13 +129,17 @@ func (g *gauges) place(all []*Hosted, named int) {
 }
 
 // look reads a board.
-func (r *gauged) look(ctx context.Context, s *Hosted, b *board.Board) {
+func (r *gauged) look(ctx context.Context, h *Host, s *Hosted, b *board.Board) {
 	if b != r.board {
-		r.board, r.events, r.waits, r.runs = b, nil, nil, nil
+		r.board, r.counted, r.events, r.waits, r.runs = b, &counted{}, nil, nil, nil
 	}
 	r.gauge, r.read = Gauge{Tenant: s.config.Tenant, Board: s.config.Name}, time.Now()
 	if b != nil {
-		r.gauge.read(ctx, b)
+		r.gauge.read(b)
+		if _, silent := s.backend.ailment.look(); r.gauge.Ready && silent == nil {
+			r.counted.ask(ctx, h, b)
+		}
+		r.gauge.Counts, r.gauge.Counted = r.counted.last(b)
 		r.gauge.Hooks = s.hookGauge(b)
 	} else if rests := s.resting.Load(); rests != nil {
 		r.gauge.Ready, r.gauge.Counts, r.gauge.Hooks = true, rests.counts(), s.hookGauge(nil)
@@ -176,7 +188,7 @@ func earlier(a, b time.Time) time.Time {
 func (g *gauges) list() []Gauge {
 	var list []Gauge
 	for _, other := range g.others {
-		other.Ready, other.Loss, other.Counts, other.Waiting = true, false, &board.Counts{}, 0
+		other.Ready, other.Loss, other.Counts, other.Counted, other.Waiting = true, false, &board.Counts{}, time.Time{}, 0
 		if other.Hooks != nil {
 			other.Hooks = &HookGauge{Tries: other.Hooks.Tries}
 		}
@@ -221,6 +233,7 @@ func (r *gauged) addTo(sum *Gauge) {
 		s.Ready, s.Delayed, s.Claimed = s.Ready+c.Ready, s.Delayed+c.Delayed, s.Claimed+c.Claimed
 		s.Trashed, s.Complete, s.Corrupt = s.Trashed+c.Trashed, s.Complete+c.Complete, s.Corrupt+c.Corrupt
 		s.OldestReadyAt = earlier(s.OldestReadyAt, c.OldestReadyAt)
+		sum.Counted = earlier(sum.Counted, r.gauge.Counted)
 	}
 	for event, n := range r.gauge.Events {
 		sum.Events[event] += n - r.events[event]
@@ -273,15 +286,10 @@ func inTurns(all []*Hosted, most int) []*Hosted {
 	return all
 }
 
-// read reads an open board.
-func (g *Gauge) read(ctx context.Context, b *board.Board) {
+// read reads what an open board knows by itself.
+func (g *Gauge) read(b *board.Board) {
 	status := b.Status()
 	g.Ready, g.Loss, g.Waiting = status.Ready, status.Loss != "", b.Waiting()
-	if g.Ready && ctx.Err() == nil {
-		if counts, err := b.Count(ctx); err == nil {
-			g.Counts = &counts
-		}
-	}
 	m := b.Metrics()
 	g.Waits, g.Runs = m.Waits, m.Runs
 	g.Events = map[string]int64{

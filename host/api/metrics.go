@@ -129,6 +129,7 @@ var (
 	descLoss        = newDesc("boardd_board_unacknowledged_loss", "1 if the store has lost changes of the board that it had acknowledged, and nobody has said that he knows.", "tenant", "board")
 	descJobs        = newDesc("boardd_jobs", "Jobs on the board.", "tenant", "board", "state")
 	descOldest      = newDesc("boardd_oldest_ready_seconds", "How long the oldest job that could be claimed has waited.", "tenant", "board")
+	descCounted     = newDesc("boardd_board_counts_age_seconds", "How long ago the board's store was asked for what it answered last of how many jobs are in the trash, complete or corrupt. Absent: it has not answered yet, or the board rests.", "tenant", "board")
 	descEvents      = newDesc("boardd_job_events_total", "What this server did to jobs.", "tenant", "board", "event")
 	descWaits       = newDesc("boardd_job_wait_seconds", "How long jobs that were claimed here could have been, since they were posted, due, given back or last changed.", "tenant", "board")
 	descRuns        = newDesc("boardd_job_run_seconds", "How long jobs that ended or went to the trash here were claimed until then.", "tenant", "board")
@@ -154,7 +155,7 @@ var (
 // Describe names the metrics.
 func (*boards) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descIsReady, descBoards, descReady, descLoss, descJobs, descOldest, descEvents, descWaits, descRuns, descWaiting,
+		descIsReady, descBoards, descReady, descLoss, descJobs, descOldest, descCounted, descEvents, descWaits, descRuns, descWaiting,
 		descDeliveries, descUndelivered, descUntold,
 		descApply, descRestarts, descRunning, descAnswers, descFull, descUsed, descLimit, descFree, descSize, descKeys, descCatalog, descLost, descAge,
 	} {
@@ -217,6 +218,9 @@ func collectBoard(to chan<- prometheus.Metric, g host.Gauge) {
 			age = max(0, time.Since(c.OldestReadyAt).Seconds())
 		}
 		gauge(descOldest, age)
+	}
+	if !g.Counted.IsZero() {
+		gauge(descCounted, max(0, time.Since(g.Counted).Seconds()))
 	}
 	gauge(descWaiting, float64(g.Waiting))
 	collectHooks(to, g)
