@@ -103,7 +103,7 @@ func settledWith(t *testing.T, count int64, servers ...*testserver.Server) {
 			list, err := fleetAdmin(t, s).ListServers(t.Context())
 			live, boards := 0, int64(0)
 			for _, o := range list {
-				if o.GetLive() {
+				if o.GetLive() && o.GetState() != "joining" { // else it is about to take its share
 					live, boards = live+1, boards+o.GetBoards()
 				}
 			}
