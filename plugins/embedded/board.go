@@ -187,6 +187,6 @@ func capabilities() driver.Capabilities {
 	c.MaxRecord = 1 << 20
 	c.MaxBatch = 256
 	c.InFlight = 4
-	c.Moves = true
+	c.Moves, c.Empties = true, true
 	return c
 }

@@ -84,6 +84,7 @@ type Capabilities struct {
 	Rates         bool     // Candidate.Rates are checked in the same step
 	Inbox         bool     // others leave postings in the store, see InboxPostings; CapabilityAll is without
 	Moves         bool     // the driver is a Mover; CapabilityAll is without
+	Empties       bool     // MoveBoard takes Empty; CapabilityAll is without
 	Alone         bool     // of a Shared board: nobody but boardd is said to write to this one, so that it may be closed
 }
 

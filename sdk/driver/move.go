@@ -12,8 +12,8 @@ import (
 // there while the old one is still at work (see Import.Move), then in rounds what has changed
 // meanwhile, which it learns from Watch. When little is left it freezes the old board, has the
 // new one receive once more, from behind the position that the old one has come to, imports
-// the rest and the claims in hand, leaves the old one, notes where the board is now, and admits
-// the new one. Any host may go on where another one stopped, so every step may come twice.
+// the rest and the claims in hand, leaves the old one, notes where the board is now, has the old
+// one emptied if other programs may look for its jobs there, and admits the new one. Any host may go on where another one stopped, so every step may come twice.
 // Until the host has noted it, the old board is thawed where the move is given up.
 type Mover interface {
 	// MoveBoard takes one step of a move with a board that is open here. It is as durable
@@ -26,6 +26,13 @@ type Mover interface {
 type Move struct {
 	Step MoveStep
 	ID   [16]byte // random, of the move: never zero
+
+	// Shared says, with every step of an old board, that other programs than boardd may look for
+	// its jobs where they lie, and that whoever moves it has them stopped. Freeze returns when
+	// the board knows whatever they have done until then, and is Precondition where one of them
+	// holds a job, which it names. Leave is Precondition where one of them has changed a job
+	// since.
+	Shared bool
 
 	// Generation and Position, for Receive, are those that the old board has come to. The
 	// new one goes on in that generation, or stays in its own if that is later, and with
@@ -67,4 +74,13 @@ const (
 	// anybody how a job or a group stood here. Scans, counts, documents and watches go on, and
 	// a Freeze changes nothing any more. On a board that is not frozen it is Precondition.
 	Leave
+
+	// Empty, on a board that the move has left, takes its jobs from where other programs look for
+	// them, and may take all else of them, too: scans and counts need not show them any more. It
+	// comes once the host has noted where the board is now, for a store with Capabilities.Empties:
+	// a Thaw is Precondition from then on. What another program has done since Leave stays as it is.
+	// Where one holds a job, Empty is Unavailable and comes again until none does. Where one has
+	// posted or ended a job it is AlreadyExists, which names one, once all else is done. Elsewhere
+	// it refuses what Leave does. On a board that was not left it is Precondition.
+	Empty
 )

@@ -37,7 +37,7 @@ func (s *server) OpenBoard(ctx context.Context, req *pb.BoardSpec) (*pb.BoardSta
 		return nil, err
 	}
 	if _, ok := d.(driver.Mover); !ok {
-		status.Capabilities.Moves = false // whatever a driver around it says
+		status.Capabilities.Moves, status.Capabilities.Empties = false, false // whatever a driver around it says
 	}
 	return wire.StatusTo(status), nil
 }

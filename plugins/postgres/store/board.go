@@ -41,7 +41,7 @@ const inFlight = 2
 // capabilities are what the store can do on each board.
 func capabilities() driver.Capabilities {
 	c := driver.CapabilityAll()
-	c.InFlight, c.Inbox, c.Moves = inFlight, true, true
+	c.InFlight, c.Inbox, c.Moves, c.Empties = inFlight, true, true, true
 	return c
 }
 

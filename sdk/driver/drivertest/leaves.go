@@ -54,3 +54,55 @@ func moveLeave(e *env) {
 	e.state(open.ID, job.Unclaimed, "the move was given up")
 	e.put(e.shelf(), "a", "c", version)
 }
+
+// moveEmpty checks that a board is emptied only once it was left, for good, and that nobody is
+// told of its jobs or changes any, whatever steps of the move come late.
+func moveEmpty(e *env) {
+	if !e.caps().Empties {
+		e.Logf("the driver does not say that boards are emptied")
+		return
+	}
+	open, aside := e.post(), e.post()
+	held := e.post()
+	c := e.claim(held.ID, "w")
+	e.must(plain(driver.Trash, aside.ID))
+	version := e.put(e.shelf(), "a", "b", 0)
+	id := random16()
+	e.noStep(driver.Empty, id, job.Precondition, "Empty of a board that no move has taken")
+	e.shared(driver.Freeze, id)
+	e.noStep(driver.Empty, id, job.Precondition, "Empty of a board that is frozen")
+	e.shared(driver.Leave, id)
+	e.noStep(driver.Empty, random16(), job.Precondition, "Empty by another move")
+	for range 2 {
+		e.shared(driver.Empty, id)
+		e.left([]job.ID{open.ID, held.ID, aside.ID}, "the board was emptied")
+		e.refused(byToken(driver.Remove, c), job.Unavailable, "the board was emptied")
+		_, err := e.driver.Documents().Put(e.Context(), e.shelf(), driver.Document{Name: "a", Data: []byte("c")}, version)
+		e.wantKind(err, job.Unavailable, "Put: the board was emptied")
+		e.shared(driver.Freeze, id)
+		e.shared(driver.Leave, id)
+		e.noStep(driver.Thaw, id, job.Precondition, "Thaw of a board that was emptied")
+		e.noStep(driver.Admit, id, job.Precondition, "Admit of a board that was emptied")
+		e.noStep(driver.Receive, id, job.Precondition, "Receive of a board that was emptied")
+		e.openAgain()
+	}
+	if err := e.driver.DropBoard(e.Context(), e.name); err != nil {
+		e.Fatalf("DropBoard of a board that was emptied: %v", err)
+	}
+	e.openAgain()
+	for _, set := range []driver.Set{driver.OpenJobs, driver.TrashedJobs} {
+		if list, _ := e.scan(driver.ScanRequest{Set: set}); len(list) != 0 {
+			e.Errorf("a board that was emptied and dropped has %d jobs in set %d", len(list), set)
+		}
+	}
+	e.claim(e.post().ID, "w")
+	e.put(e.shelf(), "a", "b", 0)
+}
+
+// shared takes a step of a board for whose jobs other programs may look.
+func (e *env) shared(step driver.MoveStep, id [16]byte) {
+	e.Helper()
+	if err := e.mover().MoveBoard(e.Context(), e.name, driver.Move{Step: step, ID: id, Shared: true}); err != nil {
+		e.Fatalf("step %d of a move of a shared board: %v", step, err)
+	}
+}

@@ -14,6 +14,7 @@ var moveChecks = []check{
 	{name: "moves/groups", run: moving(moveGroups)},
 	{name: "moves/thaw", run: moving(moveThaw)},
 	{name: "moves/leave", run: moving(moveLeave)},
+	{name: "moves/empty", run: moving(moveEmpty)},
 	{name: "moves/traffic", run: moving(moveTraffic)},
 	{name: "moves/others", run: moving(moveOthers)},
 	{name: "moves/receive", run: moving(moveReceive)},
@@ -246,7 +247,7 @@ func moveOthers(e *env) {
 	mine, other := random16(), random16()
 	e.noStep(driver.Freeze, [16]byte{}, job.Invalid, "a move without an id")
 	e.noStep(0, mine, job.Invalid, "no step")
-	e.noStep(driver.Leave+1, mine, job.Invalid, "a step that there is not")
+	e.noStep(driver.Empty+1, mine, job.Invalid, "a step that there is not")
 	e.step(driver.Freeze, mine)
 	for _, step := range []driver.MoveStep{driver.Freeze, driver.Thaw, driver.Receive, driver.Admit} {
 		e.noStep(step, other, job.Precondition, "a step of another move with a frozen board")
@@ -414,6 +415,24 @@ func (c *crowd) moves() {
 		h.refused(movedOp(id), job.Precondition, "another host admitted the board")
 		h.post()
 	}
+	if first.caps().Empties {
+		c.empty(p.ID)
+	}
+}
+
+// empty checks that all hosts keep to it that one of them has emptied the board.
+func (c *crowd) empty(left job.ID) {
+	first, last := c.hosts[0], c.hosts[len(c.hosts)-1]
+	id := random16()
+	first.shared(driver.Freeze, id)
+	last.shared(driver.Leave, id)
+	for _, h := range c.hosts {
+		h.shared(driver.Empty, id)
+		for _, other := range c.hosts {
+			other.left([]job.ID{left}, "a host has emptied the board")
+			other.noStep(driver.Thaw, id, job.Precondition, "a host has emptied the board")
+		}
+	}
 }
 
 // moveRestart checks that a move outlasts the driver.
@@ -449,4 +468,16 @@ func moveRestart(e *env, restart func()) {
 	e.refused(movedOp(id), job.Precondition, "the board was admitted before a restart")
 	e.must(byToken(driver.Remove, claim))
 	e.post()
+	if !e.caps().Empties {
+		return
+	}
+	e.shared(driver.Freeze, id)
+	restart()
+	e.shared(driver.Leave, id)
+	restart()
+	e.shared(driver.Empty, id)
+	restart()
+	e.noStep(driver.Thaw, id, job.Precondition, "the board was emptied before a restart")
+	e.left([]job.ID{open.ID}, "the board was emptied before a restart")
+	e.shared(driver.Empty, id)
 }

@@ -56,7 +56,7 @@ type holder struct {
 
 func capabilities() driver.Capabilities {
 	c := driver.CapabilityAll()
-	c.Moves = true
+	c.Moves, c.Empties = true, true
 	return c
 }
 

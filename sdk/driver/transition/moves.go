@@ -15,6 +15,8 @@ const (
 
 	anotherMove = "another move has taken the board"
 	notTaken    = "the board was taken by this move for its other end"
+	notLeft     = "the board was not left: only a board that has gone is emptied"
+	emptied     = "the board was emptied where other programs look for its jobs: it does not come back by this move"
 	notFrozen   = "the board is not frozen: only a board that is can be left"
 	stillHeld   = "somebody holds a job of the board: only a board without claims can receive another one"
 )
@@ -25,6 +27,7 @@ type Passage struct {
 	Move      [16]byte // that has taken the board; zero: none
 	Receiving bool     // else it is frozen
 	Gone      bool     // and nobody is told any more how its jobs stood
+	Emptied   bool     // and its jobs are not where other programs look for them, or will not be
 }
 
 // The first byte of what a store keeps.
@@ -32,6 +35,7 @@ const (
 	frozenMark    = 'F'
 	receivingMark = 'R'
 	goneMark      = 'L'
+	emptiedMark   = 'E'
 )
 
 // Bytes is what a store keeps: nothing of an open board.
@@ -41,6 +45,8 @@ func (s Passage) Bytes() []byte {
 		return nil
 	case s.Receiving:
 		return append([]byte{receivingMark}, s.Move[:]...)
+	case s.Emptied:
+		return append([]byte{emptiedMark}, s.Move[:]...)
 	case s.Gone:
 		return append([]byte{goneMark}, s.Move[:]...)
 	}
@@ -53,11 +59,11 @@ func ReadPassage(b []byte) (Passage, error) {
 	if len(b) == 0 {
 		return s, nil
 	}
-	if len(b) != 1+len(s.Move) || b[0] != frozenMark && b[0] != receivingMark && b[0] != goneMark {
-		return s, job.Errorf(job.Corrupt, "what is kept of the board's move has %d bytes and begins with %d: want %d after %d, %d or %d",
-			len(b), b[0], len(s.Move), frozenMark, receivingMark, goneMark)
+	if len(b) != 1+len(s.Move) || b[0] != frozenMark && b[0] != receivingMark && b[0] != goneMark && b[0] != emptiedMark {
+		return s, job.Errorf(job.Corrupt, "what is kept of the board's move has %d bytes and begins with %d: want %d after %d, %d, %d or %d",
+			len(b), b[0], len(s.Move), frozenMark, receivingMark, goneMark, emptiedMark)
 	}
-	s.Receiving, s.Gone = b[0] == receivingMark, b[0] == goneMark
+	s.Receiving, s.Gone, s.Emptied = b[0] == receivingMark, b[0] == goneMark || b[0] == emptiedMark, b[0] == emptiedMark
 	copy(s.Move[:], b[1:])
 	return s, nil
 }
@@ -67,19 +73,26 @@ func (s Passage) taken() bool { return s.Move != [16]byte{} }
 // After returns how the board stands after a step, or why that is not to be. claimed is how
 // many claims the board has.
 func (s Passage) After(m *driver.Move, claimed int64) (Passage, error) {
-	wanted := Passage{Move: m.ID, Receiving: m.Step == driver.Receive || m.Step == driver.Admit, Gone: m.Step == driver.Leave}
+	wanted := Passage{
+		Move: m.ID, Receiving: m.Step == driver.Receive || m.Step == driver.Admit, Gone: m.Step == driver.Leave || m.Step == driver.Empty,
+		Emptied: m.Step == driver.Empty,
+	}
 	switch {
 	case m.ID == [16]byte{}:
 		return s, job.Errorf(job.Invalid, "the move has no id")
-	case m.Step < driver.Freeze || m.Step > driver.Leave:
-		return s, job.Errorf(job.Invalid, "there is no step %d of a move: want %d to %d", m.Step, driver.Freeze, driver.Leave)
+	case m.Step < driver.Freeze || m.Step > driver.Empty:
+		return s, job.Errorf(job.Invalid, "there is no step %d of a move: want %d to %d", m.Step, driver.Freeze, driver.Empty)
 	case s.taken() && s.Move != m.ID:
 		return s, job.Errorf(job.Precondition, anotherMove)
 	case s.taken() && s.Receiving != wanted.Receiving:
 		return s, job.Errorf(job.Precondition, notTaken)
 	case m.Step == driver.Leave && !s.taken():
 		return s, job.Errorf(job.Precondition, notFrozen)
-	case m.Step == driver.Freeze && s.Gone: // it comes late
+	case m.Step == driver.Empty && !s.Gone:
+		return s, job.Errorf(job.Precondition, notLeft)
+	case m.Step == driver.Thaw && s.Emptied:
+		return s, job.Errorf(job.Precondition, emptied)
+	case m.Step == driver.Freeze && s.Gone, m.Step == driver.Leave && s.Emptied: // it comes late
 		return s, nil
 	case m.Step == driver.Thaw || m.Step == driver.Admit:
 		return Passage{}, nil

@@ -13,7 +13,7 @@ func TestPassage(t *testing.T) {
 	t.Parallel()
 	mine, other := [16]byte{1}, [16]byte{2}
 	open, frozen, receiving := transition.Passage{}, transition.Passage{Move: mine}, transition.Passage{Move: mine, Receiving: true}
-	gone := transition.Passage{Move: mine, Gone: true}
+	gone, emptied := transition.Passage{Move: mine, Gone: true}, transition.Passage{Move: mine, Gone: true, Emptied: true}
 	const refused = job.Precondition
 	for _, tc := range []struct {
 		name    string
@@ -29,6 +29,18 @@ func TestPassage(t *testing.T) {
 		{"leave", frozen, driver.Leave, mine, 3, gone, 0},
 		{"leave again", gone, driver.Leave, mine, 3, gone, 0},
 		{"a freeze that comes late", gone, driver.Freeze, mine, 3, gone, 0},
+		{"empty", gone, driver.Empty, mine, 3, emptied, 0},
+		{"empty again", emptied, driver.Empty, mine, 3, emptied, 0},
+		{"empty what is open", open, driver.Empty, mine, 0, open, refused},
+		{"empty what is frozen", frozen, driver.Empty, mine, 0, frozen, refused},
+		{"empty what receives", receiving, driver.Empty, mine, 0, receiving, refused},
+		{"another empties", gone, driver.Empty, other, 0, gone, refused},
+		{"a freeze of what is empty", emptied, driver.Freeze, mine, 3, emptied, 0},
+		{"leave what is empty", emptied, driver.Leave, mine, 3, emptied, 0},
+		{"thaw what is empty", emptied, driver.Thaw, mine, 0, emptied, refused},
+		{"another thaws what is empty", emptied, driver.Thaw, other, 0, emptied, refused},
+		{"admit what is empty", emptied, driver.Admit, mine, 0, emptied, refused},
+		{"receive what is empty", emptied, driver.Receive, mine, 0, emptied, refused},
 		{"leave what is open", open, driver.Leave, mine, 0, open, refused},
 		{"leave what receives", receiving, driver.Leave, mine, 0, receiving, refused},
 		{"another leaves", frozen, driver.Leave, other, 0, frozen, refused},
@@ -52,7 +64,7 @@ func TestPassage(t *testing.T) {
 		{"another freezes", frozen, driver.Freeze, other, 0, frozen, refused},
 		{"no id", open, driver.Freeze, [16]byte{}, 0, open, job.Invalid},
 		{"no step", open, 0, mine, 0, open, job.Invalid},
-		{"a step too far", open, driver.Leave + 1, mine, 0, open, job.Invalid},
+		{"a step too far", open, driver.Empty + 1, mine, 0, open, job.Invalid},
 	} {
 		to, err := tc.from.After(&driver.Move{Step: tc.step, ID: tc.id}, tc.claimed)
 		if job.KindOf(err) != tc.kind || to != tc.to {

@@ -67,6 +67,11 @@ const (
 	// Of a frozen board, refuse Read and TALLY as UNAVAILABLE, too; all else that changes nothing goes
 	// on. FREEZE changes nothing then. On a board that is not frozen it is FAILED_PRECONDITION.
 	MoveStep_MOVE_STEP_LEAVE MoveStep = 5
+	// Of a board that was left, take the jobs from where other programs look for them. THAW is
+	// FAILED_PRECONDITION then. UNAVAILABLE where another program holds a job, until it does not;
+	// ALREADY_EXISTS where one has posted or ended a job since, once all else is done: that stays.
+	// On a board that was not left it is FAILED_PRECONDITION. Only with the capability empties.
+	MoveStep_MOVE_STEP_EMPTY MoveStep = 6
 )
 
 // Enum value maps for MoveStep.
@@ -78,6 +83,7 @@ var (
 		3: "MOVE_STEP_RECEIVE",
 		4: "MOVE_STEP_ADMIT",
 		5: "MOVE_STEP_LEAVE",
+		6: "MOVE_STEP_EMPTY",
 	}
 	MoveStep_value = map[string]int32{
 		"MOVE_STEP_UNSPECIFIED": 0,
@@ -86,6 +92,7 @@ var (
 		"MOVE_STEP_RECEIVE":     3,
 		"MOVE_STEP_ADMIT":       4,
 		"MOVE_STEP_LEAVE":       5,
+		"MOVE_STEP_EMPTY":       6,
 	}
 )
 
@@ -1559,6 +1566,7 @@ type Capabilities struct {
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	Rates         bool                   `protobuf:"varint,19,opt,name=rates,proto3" json:"rates,omitempty"`                                     // Candidate.rates are checked in the same step
 	Moves         bool                   `protobuf:"varint,20,opt,name=moves,proto3" json:"moves,omitempty"`                                     // boards move to other stores and come from them, see MoveBoard
+	Empties       bool                   `protobuf:"varint,22,opt,name=empties,proto3" json:"empties,omitempty"`                                 // MOVE_STEP_EMPTY is taken
 	Alone         bool                   `protobuf:"varint,21,opt,name=alone,proto3" json:"alone,omitempty"`                                     // of a shared board: nobody but boardd is said to write to this one, so that it may be closed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1734,6 +1742,13 @@ func (x *Capabilities) GetMoves() bool {
 	return false
 }
 
+func (x *Capabilities) GetEmpties() bool {
+	if x != nil {
+		return x.Empties
+	}
+	return false
+}
+
 func (x *Capabilities) GetAlone() bool {
 	if x != nil {
 		return x.Alone
@@ -1822,12 +1837,16 @@ func (*DropBoardResponse) Descriptor() ([]byte, []int) {
 }
 
 type MoveBoardRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
-	Step          MoveStep               `protobuf:"varint,2,opt,name=step,proto3,enum=boardd.driver.v1.MoveStep" json:"step,omitempty"`
-	Id            []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`                  // of the move: 16 random bytes
-	Generation    uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"` // for RECEIVE: of the other board; this one goes on in it, or in its own if that is later
-	Position      uint64                 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`     // likewise; positions and epochs go on above it, and watches from there or before are resynced
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Board      string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
+	Step       MoveStep               `protobuf:"varint,2,opt,name=step,proto3,enum=boardd.driver.v1.MoveStep" json:"step,omitempty"`
+	Id         []byte                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`                  // of the move: 16 random bytes
+	Generation uint64                 `protobuf:"varint,4,opt,name=generation,proto3" json:"generation,omitempty"` // for RECEIVE: of the other board; this one goes on in it, or in its own if that is later
+	Position   uint64                 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`     // likewise; positions and epochs go on above it, and watches from there or before are resynced
+	// Of an old board: other programs may look for its jobs where they lie, and were stopped. FREEZE
+	// returns when all is known that they did. It is FAILED_PRECONDITION where one of them holds a
+	// job, and LEAVE where one has changed a job since.
+	Shared        bool `protobuf:"varint,6,opt,name=shared,proto3" json:"shared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1895,6 +1914,13 @@ func (x *MoveBoardRequest) GetPosition() uint64 {
 		return x.Position
 	}
 	return 0
+}
+
+func (x *MoveBoardRequest) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
 }
 
 type MoveBoardResponse struct {
@@ -5713,7 +5739,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xd4\x04\n" +
+	"\a_memory\"\xee\x04\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5738,11 +5764,12 @@ const file_driver_proto_rawDesc = "" +
 	"\x06groups\x18\x12 \x01(\bR\x06groups\x12\x14\n" +
 	"\x05inbox\x18\x10 \x01(\bR\x05inbox\x12\x14\n" +
 	"\x05rates\x18\x13 \x01(\bR\x05rates\x12\x14\n" +
-	"\x05moves\x18\x14 \x01(\bR\x05moves\x12\x14\n" +
+	"\x05moves\x18\x14 \x01(\bR\x05moves\x12\x18\n" +
+	"\aempties\x18\x16 \x01(\bR\aempties\x12\x14\n" +
 	"\x05alone\x18\x15 \x01(\bR\x05alone\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
-	"\x11DropBoardResponse\"\xa4\x01\n" +
+	"\x11DropBoardResponse\"\xbc\x01\n" +
 	"\x10MoveBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\x12.\n" +
 	"\x04step\x18\x02 \x01(\x0e2\x1a.boardd.driver.v1.MoveStepR\x04step\x12\x0e\n" +
@@ -5750,7 +5777,8 @@ const file_driver_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x04 \x01(\x04R\n" +
 	"generation\x12\x1a\n" +
-	"\bposition\x18\x05 \x01(\x04R\bposition\"\x13\n" +
+	"\bposition\x18\x05 \x01(\x04R\bposition\x12\x16\n" +
+	"\x06shared\x18\x06 \x01(\bR\x06shared\"\x13\n" +
 	"\x11MoveBoardResponse\"g\n" +
 	"\x05Batch\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x122\n" +
@@ -6057,14 +6085,15 @@ const file_driver_proto_rawDesc = "" +
 	"\f_limit_bytesB\a\n" +
 	"\x05_full\"\x0e\n" +
 	"\fDrainRequest\"\x0f\n" +
-	"\rDrainResponse*\x90\x01\n" +
+	"\rDrainResponse*\xa5\x01\n" +
 	"\bMoveStep\x12\x19\n" +
 	"\x15MOVE_STEP_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10MOVE_STEP_FREEZE\x10\x01\x12\x12\n" +
 	"\x0eMOVE_STEP_THAW\x10\x02\x12\x15\n" +
 	"\x11MOVE_STEP_RECEIVE\x10\x03\x12\x13\n" +
 	"\x0fMOVE_STEP_ADMIT\x10\x04\x12\x13\n" +
-	"\x0fMOVE_STEP_LEAVE\x10\x05*\xc2\x03\n" +
+	"\x0fMOVE_STEP_LEAVE\x10\x05\x12\x13\n" +
+	"\x0fMOVE_STEP_EMPTY\x10\x06*\xc2\x03\n" +
 	"\x04Kind\x12\v\n" +
 	"\aKIND_OK\x10\x00\x12\x12\n" +
 	"\x0eKIND_NOT_FOUND\x10\x01\x12\x18\n" +

@@ -168,6 +168,18 @@ func (m *Capabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Empties {
+		i--
+		if m.Empties {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xb0
+	}
 	if m.Alone {
 		i--
 		if m.Alone {
@@ -2466,6 +2478,9 @@ func (m *Capabilities) SizeVT() (n int) {
 	if m.Alone {
 		n += 3
 	}
+	if m.Empties {
+		n += 3
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -4487,6 +4502,26 @@ func (m *Capabilities) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Alone = bool(v != 0)
+		case 22:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Empties", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Empties = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

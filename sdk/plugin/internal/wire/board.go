@@ -98,7 +98,7 @@ func StatusTo(s driver.BoardStatus) *pb.BoardStatus {
 		MaxFinals: s.MaxFinals, Memory: s.Witness, Loss: s.Loss, Capabilities: &pb.Capabilities{
 			Encodings: c.Encodings, MaxDetails: int64(c.MaxDetails), MaxRecord: int64(c.MaxRecord), MaxBatch: int64(c.MaxBatch),
 			InFlight: int64(c.InFlight), MaxCandidates: int64(c.MaxCandidates), MaxJobs: c.MaxJobs, Limits: c.Limits,
-			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Alone: c.Alone,
+			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Empties: c.Empties, Alone: c.Alone,
 		},
 	}
 }
@@ -119,7 +119,7 @@ func StatusFrom(m *pb.BoardStatus) (driver.BoardStatus, error) {
 			Encodings: c.Encodings, MaxDetails: r.small(c.MaxDetails, "max_details"), MaxRecord: r.small(c.MaxRecord, "max_record"),
 			MaxBatch: r.small(c.MaxBatch, "max_batch"), InFlight: r.small(c.InFlight, "in_flight"),
 			MaxCandidates: r.small(c.MaxCandidates, "max_candidates"), MaxJobs: r.amount(c.MaxJobs, "max_jobs"), Limits: c.Limits,
-			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Alone: c.Alone,
+			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Empties: c.Empties, Alone: c.Alone,
 		}
 	}
 	return s, r.err
@@ -135,15 +135,16 @@ func (r *reader) small(n int64, what string) int {
 
 // MoveTo returns a step of a move.
 func MoveTo(board string, m driver.Move) *pb.MoveBoardRequest {
-	return &pb.MoveBoardRequest{Board: board, Step: pb.MoveStep(m.Step), Id: nonceBytes(&m.ID), Generation: m.Generation, Position: uint64(m.Position)}
+	return &pb.MoveBoardRequest{Board: board, Step: pb.MoveStep(m.Step), Id: nonceBytes(&m.ID), Generation: m.Generation, Position: uint64(m.Position), Shared: m.Shared}
 }
 
 // MoveFrom reads a step of a move.
 func MoveFrom(m *pb.MoveBoardRequest) (driver.Move, error) {
 	var r reader
 	move := driver.Move{
-		Step: driver.MoveStep(r.enum(int32(m.Step), int(driver.Leave), "the step of a move")),
+		Step: driver.MoveStep(r.enum(int32(m.Step), int(driver.Empty), "the step of a move")),
 		ID:   r.bytes16(m.Id, "a move's id"), Generation: m.Generation, Position: driver.Position(m.Position),
+		Shared: m.Shared,
 	}
 	return move, r.err
 }
