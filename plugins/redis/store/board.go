@@ -74,7 +74,7 @@ type mark struct {
 
 func capabilities() driver.Capabilities {
 	c := driver.CapabilityAll()
-	c.Shared, c.ByteExact, c.InFlight, c.Moves = true, false, 4, true
+	c.Shared, c.ByteExact, c.InFlight, c.Moves, c.Empties = true, false, 4, true, true
 	return c
 }
 

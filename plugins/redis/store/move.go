@@ -46,6 +46,11 @@ func (s *Store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 	if st.spec.Observe {
 		return observed(name)
 	}
+	if m.Shared && m.Step == driver.Leave {
+		if err := b.settle(ctx, st); err != nil {
+			return err
+		}
+	}
 	for range moveTries {
 		passage, done, err := b.pass(ctx, st, &m)
 		if err != nil {
@@ -61,7 +66,7 @@ func (s *Store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 		if err := docmoveScript.run(context.WithoutCancel(ctx), s.client, []string{movedOf(name)}, mark).Err(); err != nil {
 			return changeFailed(err)
 		}
-		return nil
+		return b.passed(ctx, st, &m, passage)
 	}
 	return job.Errorf(job.Unavailable, "others move the board at the same time")
 }
@@ -81,7 +86,7 @@ func (b *board) pass(ctx context.Context, st *opening, m *driver.Move) (passage 
 		return passage, err == nil, err
 	}
 	reply, err := moveScript.run(context.WithoutCancel(ctx), b.store.client, []string{st.keys.head, st.keys.events},
-		string(before.Bytes()), string(passage.Bytes()), m.Generation, uint64(m.Position), newBoardID(), st.server).Int64Slice()
+		string(before.Bytes()), string(passage.Bytes()), m.Generation, uint64(m.Position), newBoardID(), st.server, m.Shared).Int64Slice()
 	switch {
 	case err != nil:
 		return passage, false, changeFailed(err)
@@ -92,6 +97,8 @@ func (b *board) pass(ctx context.Context, st *opening, m *driver.Move) (passage 
 		return passage, false, err
 	case reply[0] == 0:
 		return passage, false, nil
+	case reply[0] == 3:
+		return passage, false, b.changedFrozen(ctx, st)
 	}
 	if m.Step == driver.Receive {
 		b.goOn(st, uint64(reply[1]), uint64(reply[2])) //nolint:gosec // the script counted them

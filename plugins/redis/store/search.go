@@ -36,7 +36,7 @@ func (s *sweep) through(ctx context.Context, enough func() bool, step search) (w
 		if err == nil && !s.claiming && s.few && time.Now().After(s.next) && time.Since(s.lately) > max(sweepTime, s.took) {
 			err = s.claims(ctx)
 		}
-		if err == nil && !s.pace.hurry && time.Since(s.counted) > lookTime {
+		if err == nil && !s.pace.hurry && !s.alone && time.Since(s.counted) > lookTime {
 			_, err = s.findCounted(ctx, true)
 		}
 		if cursor = next; err != nil || cursor == 0 {

@@ -39,6 +39,7 @@ type sweep struct {
 	next     time.Time       // when all claims are to be looked at again
 	whole    time.Time       // when everything is
 	kept     time.Time       // when this server last said that it searches
+	alone    bool            // it is one whole search, whoever else searches, without a rest
 }
 
 // startSweep begins to search, if nobody has yet; what it returns takes that
@@ -169,6 +170,9 @@ func (s *sweep) idle() time.Duration {
 // rest waits, and looks meanwhile at the jobs that notifications named. It fails if
 // another server searches the board now.
 func (s *sweep) rest(ctx context.Context, d time.Duration) error {
+	if s.alone {
+		return ctx.Err()
+	}
 	for end := time.Now().Add(d); ; {
 		if err := s.keepOn(ctx); err != nil {
 			return err

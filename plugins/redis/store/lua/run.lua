@@ -104,13 +104,20 @@ function read(raw)
   return o
 end
 
+-- gone reports whether the board has gone to another store. Then what other programs do here
+-- is not about it any more.
+function group_.gone()
+  local stands = sub(group_.passage, 1, 1)
+  return stands == 'L' or stands == 'E'
+end
+
 -- refuses returns why the board does not take an op as it stands between stores: kind and
 -- message, see transition.Passage.
 function group_.refuses(o)
   local passage, mine = group_.passage, o.move and o.move ~= NONE
   local stands = sub(passage, 1, 1)
   if o.kind == group_.TALLY and o.what == 0 then -- it changes nothing
-    if stands == 'L' then return group_.UNAVAILABLE, group_.GONE end
+    if group_.gone() then return group_.UNAVAILABLE, group_.GONE end
     return
   end
   if mine and passage == 'R' .. o.move then
@@ -131,6 +138,7 @@ local function run(raw)
     local why, text = group_.refuses(o)
     if why then return result(why, 0, 0, 0, 0, 0, 0, 0, text, '') end
   end
+  if (o.kind == SETTLE or o.kind == VERDICT) and group_.gone() then return result(0, 0, position, 0, now, 0, 0, 0, '', '') end
   if o.kind == CLAIM_OP then return claim(o) end
   if o.kind == POST then return post(o) end
   if o.kind == group_.TALLY then return result(0, 0, 0, 0, 0, 0, 0, 0, group_.tally(o), '') end
