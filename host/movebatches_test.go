@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boardd/boardd/host"
 	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/tenant"
@@ -230,7 +231,7 @@ func TestMoveWithoutBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dry := range []bool{true, false} {
-		if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", 0, dry); job.KindOf(err) != job.Precondition || !strings.Contains(err.Error(), `"b"`) {
+		if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", host.MoveOptions{Dry: dry}); job.KindOf(err) != job.Precondition || !strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("a move with a batch that is not done: %v", err)
 		}
 	}
@@ -250,7 +251,7 @@ func TestMoveWithoutBatches(t *testing.T) {
 	if b, err := d.board(0).Batch(ctx, "b", time.Minute); err != nil || !b.Done() {
 		t.Fatalf("the batch is %+v, %v", b, err)
 	}
-	if _, notes, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", 0, true); err != nil || !strings.Contains(strings.Join(notes, "\n"), "keeps 1 jobs of the history") {
+	if _, notes, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", host.MoveOptions{Dry: true}); err != nil || !strings.Contains(strings.Join(notes, "\n"), "keeps 1 jobs of the history") {
 		t.Errorf("a plan of a move with two jobs in the history to where one is kept: %q, %v", notes, err)
 	}
 	paused, goOn := d.pauseAt(0, "documents")

@@ -163,7 +163,7 @@ func (r *moveRun) freeze(ctx context.Context, e *ends) (generation uint64, posit
 	}
 	freezing, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeWithin) // or it might be done after a thaw, when somebody gives the move up now
 	defer cancel()
-	if err := e.from.step(freezing, driver.Move{Step: driver.Freeze, ID: e.id}); err != nil {
+	if err := e.from.step(freezing, e.old(driver.Freeze)); err != nil {
 		return 0, 0, err
 	}
 	position, err = e.from.position(ctx)
@@ -252,7 +252,7 @@ func (r *moveRun) switchOver(ctx context.Context, e *ends) error {
 	if err := r.reached("leave"); err != nil {
 		return err
 	}
-	if err := e.from.stepOpen(ctx, driver.Move{Step: driver.Leave, ID: e.id}); err != nil {
+	if err := e.from.stepOpen(ctx, e.old(driver.Leave)); err != nil {
 		return err
 	}
 	if err := r.reached("switch"); err != nil {

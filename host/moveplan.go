@@ -1,10 +1,8 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,12 +18,20 @@ import (
 type MovePlan struct {
 	To           catalog.Home
 	Jobs, Claims int64
+	Shared       bool     // other programs may look for the jobs where they lie, and are stopped
 	Notes        []string // what goes along in another way than one may think, for people
 }
 
-// PlanMove looks whether a board can move to a backend, and how. Without dry it takes the
+// MoveOptions say how a board is to move.
+type MoveOptions struct {
+	Wait    time.Duration // for claims that cannot come along
+	Stopped bool          // other programs that worked on the board were stopped
+	Dry     bool          // it is only asked what would be
+}
+
+// PlanMove looks whether a board can move to a backend, and how. Unless that is dry it takes the
 // place there, and what the board left there when it moved away the last time is gone.
-func (h *Host) PlanMove(ctx context.Context, b catalog.Board, backend string, dry bool) (MovePlan, error) {
+func (h *Host) PlanMove(ctx context.Context, b catalog.Board, backend string, o MoveOptions) (MovePlan, error) {
 	var plan MovePlan
 	from, err := h.homeOf(ctx, b.Board, &catalog.Home{Backend: b.Backend, Settings: b.Settings, Store: b.Store})
 	if err != nil {
@@ -38,15 +44,15 @@ func (h *Host) PlanMove(ctx context.Context, b catalog.Board, backend string, dr
 	if to.Settings, err = catalog.MakeSettings(to.running.info.Board, to.backend.config.Settings, b.Tenant, b.Name); err != nil {
 		return plan, err
 	}
-	if err := from.alone(); err != nil {
+	if err := h.planShared(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}, from, o, &plan); err != nil {
 		return plan, err
 	}
-	if left := b.Move; !dry && left != nil && left.State == catalog.Moved {
+	if left := b.Move; !o.Dry && left != nil && left.State == catalog.Moved {
 		if b, err = h.DropLeft(ctx, b); err != nil {
 			return plan, err
 		}
 	}
-	if err := h.compareHomes(ctx, &b, from, to, &plan); err != nil || dry {
+	if err := h.compareHomes(ctx, &b, from, to, &plan); err != nil || o.Dry {
 		return plan, err
 	}
 	to.Board.Backend = backend
@@ -55,33 +61,6 @@ func (h *Host) PlanMove(ctx context.Context, b catalog.Board, backend string, dr
 	}
 	plan.To = catalog.Home{Backend: backend, Settings: to.Settings, Store: to.Store}
 	return plan, nil
-}
-
-// alone refuses a board on which other programs may work: they are not frozen.
-func (m *home) alone() error {
-	made, err := catalog.MakeSettings(m.running.info.Board, m.backend.config.Settings, m.Tenant, m.Name)
-	if err != nil || bytes.Equal(compactJSON(made), compactJSON(m.Settings)) {
-		return err
-	}
-	var given map[string]any
-	_ = json.Unmarshal(m.Settings, &given) // it was read before
-	if given["foreign"] == false || !has(given, "namespace", "no_namespace", "path") {
-		return nil
-	}
-	return job.Errorf(job.Precondition, "other programs may work on the board where it is, and would not know that it is gone: "+
-		"want a place that boardd chose, or foreign = false in the board's config; export and import bring the jobs of another one")
-}
-
-func has(given map[string]any, names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { _, ok := given[name]; return ok })
-}
-
-func compactJSON(text []byte) []byte {
-	var out bytes.Buffer
-	if json.Compact(&out, text) != nil {
-		return text
-	}
-	return out.Bytes()
 }
 
 // look opens the board at a home without a change there.
@@ -101,7 +80,7 @@ func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *hom
 	if err != nil {
 		return err
 	}
-	if err := from.movable(ctx); err != nil {
+	if err := from.movable(ctx, plan.Shared); err != nil {
 		return err
 	}
 	counts, err := from.running.raw.Count(ctx, from.key())
@@ -145,10 +124,10 @@ func (h *Host) compareHomes(ctx context.Context, b *catalog.Board, from, to *hom
 
 // movable asks the store of a board that is served from there whether it lets the board go. It
 // says so to a step that changes nothing.
-func (m *home) movable(ctx context.Context) error {
+func (m *home) movable(ctx context.Context, shared bool) error {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
-	return m.step(ctx, driver.Move{Step: driver.Thaw, ID: id})
+	return m.step(ctx, driver.Move{Step: driver.Thaw, ID: id, Shared: shared})
 }
 
 // withoutBatches refuses a board with a batch that is not done.

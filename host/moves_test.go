@@ -30,6 +30,7 @@ type lent struct {
 	trouble *atomic.Bool // then no import is done
 	keep    *atomic.Bool // then no record of a batch is changed
 	plain   *atomic.Bool // then it counts no batches, and keeps one job in its history
+	seen    *seenSteps
 }
 
 func (l lent) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
@@ -78,7 +79,8 @@ func stores(t *testing.T) (programs map[string]driver.Program, all map[string]le
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
-		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}}
+		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &seenSteps{}}
+		program.Info.Board.Fields = []driver.Field{{Name: "namespace", Type: driver.String}, {Name: "foreign", Type: driver.Boolean}}
 		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return its, nil }
 		programs[name], all[name] = program, its
 	}
@@ -107,6 +109,12 @@ type deployment struct {
 
 func deploy(t *testing.T) *deployment {
 	t.Helper()
+	return deployAt(t, "")
+}
+
+// deployAt makes the board with settings.
+func deployAt(t *testing.T, settings string) *deployment {
+	t.Helper()
 	programs, all := stores(t)
 	d := &deployment{T: t, one: all["one"], two: all["two"]}
 	for i := range d.hosts {
@@ -115,7 +123,7 @@ func deploy(t *testing.T) *deployment {
 		d.as[i] = operator(t, d.hosts[i])
 	}
 	b := config.NewBoard("builds")
-	b.Backend, b.History = "one", time.Hour
+	b.Backend, b.History, b.Settings = "one", time.Hour, []byte(settings)
 	if _, err := d.as[0].CreateBoard(within(t), tenant.Default, b); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +205,7 @@ func refOn(b *hostboard.Board, c *job.Claim) hostboard.Ref {
 
 func (d *deployment) move(i int, to string) {
 	d.Helper()
-	if _, _, err := d.as[i].MoveBoard(within(d.T), tenant.Default, "builds", to, 0, false); err != nil {
+	if _, _, err := d.as[i].MoveBoard(within(d.T), tenant.Default, "builds", to, host.MoveOptions{}); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -226,7 +234,7 @@ func TestMoveBoard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", 0, true)
+	plan, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", host.MoveOptions{Dry: true})
 	if err != nil || plan.Total != 40 || plan.Claims != 7 || plan.State != "" {
 		t.Errorf("a dry run says %+v, %v: want 40 jobs with 7 claims", plan, err)
 	}
@@ -337,17 +345,7 @@ func TestMoveGoesOn(t *testing.T) {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
 			d := deploy(t)
-			host.SetMoves(d.hosts[1], nil, 5*time.Second, time.Minute) // the first is to come as far as that
-			var dead atomic.Bool
-			host.SetMoves(d.hosts[0], func(name string) error {
-				if name == step {
-					dead.Store(true)
-				}
-				if dead.Load() {
-					return errors.New("killed")
-				}
-				return nil
-			}, time.Hour, time.Minute)
+			dead := d.killAt(step)
 			w := d.work()
 			d.move(0, "two")
 			d.until(catalog.Moved)
@@ -357,6 +355,23 @@ func TestMoveGoesOn(t *testing.T) {
 			w.end()
 		})
 	}
+}
+
+// killAt has the first host end at a step of its moves, and the other one go on. It returns whether
+// the first came there.
+func (d *deployment) killAt(step string) *atomic.Bool {
+	host.SetMoves(d.hosts[1], nil, 5*time.Second, time.Minute) // the first is to come as far as that
+	var dead atomic.Bool
+	host.SetMoves(d.hosts[0], func(name string) error {
+		if name == step {
+			dead.Store(true)
+		}
+		if dead.Load() {
+			return errors.New("killed")
+		}
+		return nil
+	}, time.Hour, time.Minute)
+	return &dead
 }
 
 // work has clients post, claim and consume, and counts what becomes of it.
@@ -557,7 +572,7 @@ func TestMoveRefused(t *testing.T) {
 	refused := func(name, to string, wait time.Duration, want job.Kind, why string) {
 		t.Helper()
 		for _, dry := range []bool{true, false} {
-			if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, name, to, wait, dry); job.KindOf(err) != want {
+			if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, name, to, host.MoveOptions{Wait: wait, Dry: dry}); job.KindOf(err) != want {
 				t.Errorf("%s: %v, want %v", why, err, want)
 			}
 		}
@@ -567,7 +582,7 @@ func TestMoveRefused(t *testing.T) {
 	refused("nothing", "two", 0, job.NotFound, "a board that there is not")
 	refused("builds", "two", host.MaxMoveWait+1, job.Invalid, "a wait that is too long")
 	refused("builds", "two", -1, job.Invalid, "a wait of less than nothing")
-	if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", host.MaxMoveWait, true); err != nil {
+	if _, _, err := d.as[0].MoveBoard(ctx, tenant.Default, "builds", "two", host.MoveOptions{Wait: host.MaxMoveWait, Dry: true}); err != nil {
 		t.Errorf("the longest wait: %v", err)
 	}
 	if _, err := d.as[0].Move(ctx, tenant.Default, "builds"); job.KindOf(err) != job.NotFound {

@@ -160,11 +160,15 @@ func (r *moveRun) prepare(ctx context.Context) error {
 
 // admit opens the board in its new store.
 func (r *moveRun) admit(ctx context.Context) error {
-	if err := r.reached("admit"); err != nil {
-		return err
-	}
 	e, err := r.ends(ctx)
 	if err != nil {
+		return err
+	}
+	late, err := r.empty(ctx, &e)
+	if err != nil {
+		return err
+	}
+	if err := r.reached("admit"); err != nil {
 		return err
 	}
 	if err := e.to.stepOpen(ctx, driver.Move{Step: driver.Admit, ID: e.id}); err != nil {
@@ -177,7 +181,7 @@ func (r *moveRun) admit(ctx context.Context) error {
 	r.logger.Info("the board has moved", "from", e.move.From.Backend, "to", e.move.To.Backend, "jobs", e.move.Jobs, "claims", e.move.Claims,
 		"lost_claims", e.move.Lost, "frozen_for", frozen)
 	return r.update(ctx, func(m *catalog.Move) {
-		m.State, m.Ended, m.FrozenFor, m.Problem = catalog.Moved, time.Now().UTC(), frozen, ""
+		m.State, m.Ended, m.FrozenFor, m.Problem = catalog.Moved, time.Now().UTC(), frozen, late
 	})
 }
 
@@ -193,7 +197,7 @@ func (r *moveRun) undo(ctx context.Context) error {
 	if _, err := r.source(ctx); err != nil {
 		return err
 	}
-	if err := e.from.step(ctx, driver.Move{Step: driver.Thaw, ID: e.id}); err != nil {
+	if err := e.from.step(ctx, e.old(driver.Thaw)); err != nil {
 		return err
 	}
 	frozen := time.Duration(0)

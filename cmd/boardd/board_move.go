@@ -17,12 +17,13 @@ type moveFlags struct {
 	backend                    string
 	wait                       time.Duration
 	dry, abandon, drop, detach bool
+	stopped                    bool
 }
 
 func (p *program) boardMoveCommand() *cobra.Command {
 	var f moveFlags
 	c := p.command("move BOARD --backend BACKEND [--dry-run]", "Move a board to another backend",
-		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is at work while it is copied, and frozen for what changed last: calls that change\nit are told to come again then, which clients do by themselves. Any server goes on after a crash. Until the board is switched over, --abandon\ngives the move up; what is left in the old store is dropped after the board's idempotency window, or by\n--drop. For tenant-admin.",
+		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is at work while it is copied, and frozen for what changed last: calls that change\nit are told to come again then, which clients do by themselves. Any server goes on after a crash. Until the board is switched over, --abandon\ngives the move up; what is left in the old store is dropped after the board's idempotency window, or by\n--drop. A board that TaskFlow may work on moves once its programs were stopped, which --taskflow-stopped\nsays; --dry-run says who is there still. For tenant-admin.",
 		"boardd board move builds --backend pg --dry-run\n  boardd board move builds --backend pg",
 		func(ctx context.Context, args []string) error {
 			name, err := one(args, "board")
@@ -43,6 +44,7 @@ func (p *program) boardMoveCommand() *cobra.Command {
 	c.Flags().StringVar(&f.backend, "backend", "", "backend to which the board moves")
 	c.Flags().BoolVar(&f.dry, "dry-run", false, "only say what would be")
 	c.Flags().DurationVar(&f.wait, "wait", 0, "how long claims may go on that cannot come along, before they end")
+	c.Flags().BoolVar(&f.stopped, "taskflow-stopped", false, "TaskFlow's programs, which may work on the board where it is, were stopped")
 	c.Flags().BoolVar(&f.abandon, "abandon", false, "give the move up that is under way")
 	c.Flags().BoolVar(&f.drop, "drop", false, "take away at once what the last move left in the old store")
 	c.Flags().BoolVar(&f.detach, "detach", false, "do not wait for the end of the move")
@@ -60,7 +62,7 @@ func (p *program) move(ctx context.Context, c *client.Client, name string, f *mo
 		}
 		m = answer.GetMove()
 	} else {
-		request := &boarddv1.MoveBoardRequest{Board: name, Tenant: p.tenant, Backend: f.backend, DryRun: f.dry, Drop: f.drop}
+		request := &boarddv1.MoveBoardRequest{Board: name, Tenant: p.tenant, Backend: f.backend, DryRun: f.dry, Drop: f.drop, TaskflowStopped: f.stopped}
 		if f.wait > 0 {
 			request.ClaimsWait = durationpb.New(f.wait)
 		}

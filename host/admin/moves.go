@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/catalog"
@@ -10,8 +9,8 @@ import (
 )
 
 // MoveBoard begins to move a board to another backend, and returns its move and what is to be
-// known of it. With dry nothing is begun, and the move has only its numbers.
-func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, wait time.Duration, dry bool) (catalog.Move, []string, error) {
+// known of it. Where that is dry nothing is begun, and the move has only its numbers.
+func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, o host.MoveOptions) (catalog.Move, []string, error) {
 	b, c, err := s.boardForChange(ctx, "MoveBoard", of, name, 0)
 	if err == nil {
 		b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}) // another server may have ended a move just now
@@ -20,8 +19,8 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, wait 
 		return catalog.Move{}, nil, err
 	}
 	switch {
-	case wait < 0 || wait > host.MaxMoveWait:
-		return catalog.Move{}, nil, job.Errorf(job.Invalid, "claimsWait: want 0s to %s, got %s", seconds(host.MaxMoveWait), seconds(wait))
+	case o.Wait < 0 || o.Wait > host.MaxMoveWait:
+		return catalog.Move{}, nil, job.Errorf(job.Invalid, "claimsWait: want 0s to %s, got %s", seconds(host.MaxMoveWait), seconds(o.Wait))
 	case b.Observe:
 		return catalog.Move{}, nil, job.Errorf(job.Precondition, "the board %q only observes a place that is another's: nothing of it can move", b.Name)
 	case b.Backend == backend:
@@ -32,18 +31,18 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, wait 
 	if err := s.checkBackend(b.Tenant, backend); err != nil {
 		return catalog.Move{}, nil, err
 	}
-	plan, err := s.host.PlanMove(ctx, b, backend, dry)
+	plan, err := s.host.PlanMove(ctx, b, backend, o)
 	if err != nil {
 		return catalog.Move{}, nil, s.placeError(b.Board, err)
 	}
-	if dry {
+	if o.Dry {
 		return catalog.Move{From: catalog.Home{Backend: b.Backend}, To: catalog.Home{Backend: backend}, Total: plan.Jobs, Claims: plan.Claims}, plan.Notes, nil
 	}
 	if b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); err != nil { // what it left may have been dropped just now
 		return catalog.Move{}, nil, err
 	}
 	begun, err := c.BeginMove(ctx, b, catalog.Move{
-		To: plan.To, By: s.principal.Tenant + "/" + s.principal.TokenName, Wait: wait, Total: plan.Jobs, Host: s.host.ID(),
+		To: plan.To, By: s.principal.Tenant + "/" + s.principal.TokenName, Wait: o.Wait, Shared: plan.Shared, Total: plan.Jobs, Host: s.host.ID(),
 	})
 	if err != nil {
 		if other, look := c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); look == nil && !other.Move.Active() {

@@ -27,7 +27,9 @@ func (a *adminService) MoveBoard(ctx context.Context, r *connect.Request[boarddv
 		}
 		return answer(&boarddv1.MoveBoardResponse{Move: toMove(&m)})
 	}
-	m, notes, err := session.MoveBoard(ctx, r.Msg.GetTenant(), r.Msg.GetBoard(), r.Msg.GetBackend(), wait, r.Msg.GetDryRun())
+	m, notes, err := session.MoveBoard(ctx, r.Msg.GetTenant(), r.Msg.GetBoard(), r.Msg.GetBackend(), host.MoveOptions{
+		Wait: wait, Stopped: r.Msg.GetTaskflowStopped(), Dry: r.Msg.GetDryRun(),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -224,6 +224,7 @@ type Status struct {
 	Generation uint64
 	Durability driver.Durability
 	Window     time.Duration
+	Empties    bool   // the store takes a board that has moved out of the sight of other programs, see driver.Empty
 	Loss       string // of acknowledged changes, while nobody has acknowledged it; "": none
 }
 

@@ -117,7 +117,7 @@ func (b *Board) Status() Status {
 	paused, why := b.pause.look()
 	return Status{
 		Ready: ready, Problem: problem, Paused: paused, Why: why,
-		Generation: opened.Generation, Durability: opened.Durability,
+		Generation: opened.Generation, Durability: opened.Durability, Empties: opened.Capabilities.Empties,
 		Window: opened.Window, Loss: b.losses.text(),
 	}
 }

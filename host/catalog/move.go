@@ -20,6 +20,10 @@ type Move struct {
 
 	Wait time.Duration `json:"wait,omitempty"` // for claims that cannot come along
 
+	// Shared is that other programs may look for the board's jobs in the old store, and were
+	// stopped. The jobs are taken out of their sight before the new store admits anybody.
+	Shared bool `json:"shared,omitempty"`
+
 	Host string `json:"host,omitempty"` // that moves it now; empty: any may
 	Beat uint64 `json:"beat"`           // grows as long as that host is at it
 

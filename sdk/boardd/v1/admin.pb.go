@@ -1934,15 +1934,16 @@ func (x *Move) GetRounds() int64 {
 }
 
 type MoveBoardRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Board         string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`                             // of the catalog: one of the configuration is where that says
-	Backend       string                 `protobuf:"bytes,3,opt,name=backend,proto3" json:"backend,omitempty"`                         // to which
-	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`            // only say what would be
-	ClaimsWait    *durationpb.Duration   `protobuf:"bytes,5,opt,name=claims_wait,json=claimsWait,proto3" json:"claims_wait,omitempty"` // how long claims that cannot come along may go on before they end; at most 24h
-	Drop          bool                   `protobuf:"varint,6,opt,name=drop,proto3" json:"drop,omitempty"`                              // instead of all that: take away now what the last move left in the old store
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Tenant          string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Board           string                 `protobuf:"bytes,2,opt,name=board,proto3" json:"board,omitempty"`                                             // of the catalog: one of the configuration is where that says
+	Backend         string                 `protobuf:"bytes,3,opt,name=backend,proto3" json:"backend,omitempty"`                                         // to which
+	DryRun          bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`                            // only say what would be
+	ClaimsWait      *durationpb.Duration   `protobuf:"bytes,5,opt,name=claims_wait,json=claimsWait,proto3" json:"claims_wait,omitempty"`                 // how long claims that cannot come along may go on before they end; at most 24h
+	Drop            bool                   `protobuf:"varint,6,opt,name=drop,proto3" json:"drop,omitempty"`                                              // instead of all that: take away now what the last move left in the old store
+	TaskflowStopped bool                   `protobuf:"varint,7,opt,name=taskflow_stopped,json=taskflowStopped,proto3" json:"taskflow_stopped,omitempty"` // TaskFlow, which may work on the board where it is, was stopped: else such a board does not move
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MoveBoardRequest) Reset() {
@@ -2013,6 +2014,13 @@ func (x *MoveBoardRequest) GetClaimsWait() *durationpb.Duration {
 func (x *MoveBoardRequest) GetDrop() bool {
 	if x != nil {
 		return x.Drop
+	}
+	return false
+}
+
+func (x *MoveBoardRequest) GetTaskflowStopped() bool {
+	if x != nil {
+		return x.TaskflowStopped
 	}
 	return false
 }
@@ -7058,7 +7066,7 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\bended_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x128\n" +
 	"\n" +
 	"frozen_for\x18\f \x01(\v2\x19.google.protobuf.DurationR\tfrozenFor\x12\x16\n" +
-	"\x06rounds\x18\r \x01(\x03R\x06rounds\"\xc3\x01\n" +
+	"\x06rounds\x18\r \x01(\x03R\x06rounds\"\xee\x01\n" +
 	"\x10MoveBoardRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05board\x18\x02 \x01(\tR\x05board\x12\x18\n" +
@@ -7066,7 +7074,8 @@ const file_boardd_v1_admin_proto_rawDesc = "" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12:\n" +
 	"\vclaims_wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"claimsWait\x12\x12\n" +
-	"\x04drop\x18\x06 \x01(\bR\x04drop\"N\n" +
+	"\x04drop\x18\x06 \x01(\bR\x04drop\x12)\n" +
+	"\x10taskflow_stopped\x18\a \x01(\bR\x0ftaskflowStopped\"N\n" +
 	"\x11MoveBoardResponse\x12#\n" +
 	"\x04move\x18\x01 \x01(\v2\x0f.boardd.v1.MoveR\x04move\x12\x14\n" +
 	"\x05notes\x18\x02 \x03(\tR\x05notes\">\n" +
