@@ -38,12 +38,14 @@ type board struct {
 	root       root
 	frozen     uint64               // the change that froze the board for a move; 0: it is not frozen
 	rootEvent  <-chan session.Event // the watch of the root; nil: it has fired
+	rootDue    bool                 // it has fired, and the root was not read since
 	acl        []session.ACL
 
 	jobs  map[job.ID]*view
 	names map[string]job.ID // of the postings' nodes
 	bad   map[string]unread // nodes that cannot be read, and why
 	other job.ID            // of a board that boardd alone is said to write: a job that another program changed
+	late  string            // of a board that was left: what another program has ended since; empty: nothing is known
 	tally tally
 	past  past
 	holds holdQueue
@@ -201,7 +203,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, Alone: !*b.settings.Foreign, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Groups: true, Imports: true, Moves: b.settings.unmovable() == nil,
+		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Groups: true, Imports: true, Moves: b.settings.unmovable(false) == nil, Empties: true,
 	}
 }
 

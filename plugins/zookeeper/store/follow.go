@@ -31,6 +31,14 @@ func (b *board) follow(ctx context.Context) error {
 	chores := time.NewTicker(choreTime)
 	defer chores.Stop()
 	for {
+		b.mu.Lock()
+		fired := b.rootFired()
+		b.mu.Unlock()
+		if fired {
+			if err := b.endure(ctx, b.followRoot(ctx)); err != nil {
+				return err
+			}
+		}
 		if err := b.endure(ctx, b.look(ctx)); err != nil {
 			return err
 		}

@@ -100,6 +100,15 @@ func (b *board) learn(old, v *view) *view {
 		b.put(v)
 		return v
 	}
+	if b.rootFired() { // whether the board has gone is to be known first
+		b.folder.dirty = true
+		return v
+	}
+	if b.root.passage.Gone { // what is done in TaskFlow's folders is not about the board any more
+		b.put(v)
+		b.advance()
+		return v
+	}
 	var before sign
 	if old != nil {
 		before = old.sign(at)

@@ -155,7 +155,7 @@ func (b *board) prepare(ctx context.Context) error {
 		return err // what is known of the root stands: ops that are under way go by it
 	}
 	b.mu.Lock()
-	b.root, b.rootEvent, b.frozen = r, event, r.freezes(0)
+	b.root, b.rootEvent, b.rootDue, b.frozen = r, event, false, r.freezes(0)
 	b.mu.Unlock()
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 // What a board says that does not move.
 const (
-	sharedBoard  = "other programs may write to the board, such as TaskFlow, and nothing would keep them from it while it moves: want foreign = false in the board's config"
+	sharedBoard  = "other programs may write to the board, such as TaskFlow, and nothing would keep them from it while it moves: want them stopped, or foreign = false in the board's config"
 	sessionBoard = "the board's claims end with a session with ZooKeeper, also while it moves: want claims = \"lease\" in the board's config"
 	metOthers    = "another program changed job %v, though boardd alone is said to write to the board: nothing would keep it from that while the board moves"
 	heldByOthers = "another program holds job %v: its claim cannot come along"
@@ -21,10 +21,11 @@ const (
 // moveTries is how often a step is tried that another one comes before.
 const moveTries = 10
 
-// unmovable says why a board with these settings does not move; nil: it does.
-func (s *boardSettings) unmovable() error {
+// unmovable says why a board with these settings does not move; nil: it does. A board to which
+// others write can leave if they were stopped.
+func (s *boardSettings) unmovable(stopped bool) error {
 	switch {
-	case *s.Foreign:
+	case *s.Foreign && !stopped:
 		return job.Errorf(job.Precondition, sharedBoard)
 	case s.Claims == claimsSession:
 		return job.Errorf(job.Precondition, sessionBoard)
@@ -102,7 +103,7 @@ func (b *board) step(ctx context.Context, m *driver.Move) (done bool, err error)
 	b.mu.Unlock()
 	after, err := r.passage.After(m, 0)
 	if err == nil && !r.rests() { // one that a move has taken comes to its end
-		err = settings.unmovable()
+		err = settings.unmovable(m.Shared && m.Step != driver.Receive)
 	}
 	if err != nil {
 		return false, err
@@ -111,20 +112,47 @@ func (b *board) step(ctx context.Context, m *driver.Move) (done bool, err error)
 	case driver.Receive:
 		return b.receive(ctx, r, m)
 	case driver.Freeze:
-		if err := b.ours(); !r.rests() && err != nil {
+		if err := b.freezable(ctx, &r, m.Shared); err != nil {
 			return false, err
+		}
+	case driver.Leave:
+		if m.Shared && !r.passage.Gone {
+			if err := b.untouched(ctx); err != nil {
+				return false, err
+			}
 		}
 	default:
 	}
 	next := r
 	next.passage, next.entering = after, false
-	if done, err := b.pass(ctx, r, next); !done {
+	if done, err := b.pass(ctx, r, next, m.Shared); !done {
 		return false, err
 	}
-	if m.Step != driver.Freeze {
+	switch {
+	case m.Step == driver.Empty && m.Shared:
+		return true, b.empty(ctx, !r.passage.Emptied)
+	case m.Step != driver.Freeze:
 		return true, nil
 	}
-	return true, b.arrive(ctx)
+	err = b.arrive(ctx)
+	if err == nil && m.Shared && !after.Gone {
+		err = b.unheld()
+	}
+	return true, err
+}
+
+// freezable refuses to freeze a board, which other programs may have written to or not.
+func (b *board) freezable(ctx context.Context, r *root, shared bool) error {
+	switch {
+	case r.rests():
+		return nil
+	case !shared:
+		return b.ours()
+	}
+	if err := b.settleOthers(ctx); err != nil {
+		return err
+	}
+	return b.unheld()
 }
 
 // ours refuses to freeze a board on which another program was seen.
@@ -143,8 +171,9 @@ func (b *board) ours() error {
 }
 
 // pass makes the root another one, and lets the documents be changed or not as that says; false:
-// it was changed meanwhile, or nobody knows whether it is done.
-func (b *board) pass(ctx context.Context, r, next root) (done bool, err error) {
+// it was changed meanwhile, or nobody knows whether it is done. Of a shared board that is frozen it
+// is kept when that was.
+func (b *board) pass(ctx context.Context, r, next root, shared bool) (done bool, err error) {
 	d := b.store.documents
 	shelf, err := d.readShelf(ctx, b.name)
 	if err != nil {
@@ -164,6 +193,11 @@ func (b *board) pass(ctx context.Context, r, next root) (done bool, err error) {
 		return false, nil
 	default:
 		m.Set(path, markOf(closed), shelf.version)
+	}
+	if frozen := next.passage != (transition.Passage{}) && !next.passage.Receiving; shared && (!frozen || !next.passage.Gone) {
+		if err := b.addFroze(ctx, m, frozen); err != nil {
+			return false, err
+		}
 	}
 	if m.Len() == 0 {
 		return true, nil
@@ -204,7 +238,7 @@ func (b *board) receive(ctx context.Context, r root, m *driver.Move) (done bool,
 	if !r.rests() {
 		next := r
 		next.passage, next.entering = transition.Passage{Move: m.ID, Receiving: true}, true
-		_, err := b.pass(ctx, r, next)
+		_, err := b.pass(ctx, r, next, false)
 		return false, err
 	}
 	if r.entering {
@@ -217,7 +251,7 @@ func (b *board) receive(ctx context.Context, r root, m *driver.Move) (done bool,
 		if _, err := (transition.Passage{}).After(m, claimed); err != nil {
 			next := r
 			next.passage, next.entering = transition.Passage{}, false
-			if done, again := b.pass(ctx, r, next); !done {
+			if done, again := b.pass(ctx, r, next, false); !done {
 				return false, again
 			}
 			return false, err
@@ -232,7 +266,7 @@ func (b *board) receive(ctx context.Context, r root, m *driver.Move) (done bool,
 	if next == r {
 		return true, nil
 	}
-	if done, err := b.pass(ctx, r, next); !done {
+	if done, err := b.pass(ctx, r, next, false); !done {
 		return false, err
 	}
 	return true, b.ready(ctx)

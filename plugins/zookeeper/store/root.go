@@ -278,6 +278,17 @@ func (b *board) latestRoot(ctx context.Context) (same bool, err error) {
 	return b.noteRoot(now, nil), nil
 }
 
+// rootFired reports whether the root was changed and is not read yet. b.mu is held.
+func (b *board) rootFired() bool {
+	select {
+	case <-b.rootEvent:
+		b.rootEvent, b.rootDue = nil, true
+		b.wake()
+	default:
+	}
+	return b.rootDue
+}
+
 // heedRoot does so if the watch of the root has fired. ZooKeeper tells of that before it tells
 // of anything later: after a Sync, the root is known as it stood then.
 func (b *board) heedRoot(ctx context.Context) error {
@@ -295,6 +306,11 @@ func (b *board) heedRoot(ctx context.Context) error {
 	now, event, err := b.watchRoot(ctx)
 	if err == nil {
 		b.noteRoot(now, event)
+	}
+	if err == nil || job.KindOf(err) == job.Corrupt {
+		b.mu.Lock()
+		b.rootDue = false
+		b.mu.Unlock()
 	}
 	return err
 }
