@@ -91,8 +91,14 @@ func (p *MovePlan) workers(ctx context.Context, b *board.Board) error {
 // asked what would be, that is a note.
 func (p *MovePlan) foreignClaims(ctx context.Context, from *home, dry bool) error {
 	counts, err := from.running.raw.Count(ctx, from.key())
-	if err != nil || counts.Claimed == 0 {
+	if err != nil {
 		return err
+	}
+	if counts.Bad > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("%d postings that cannot be read do not come along, and stay where they are", counts.Bad))
+	}
+	if counts.Claimed == 0 {
+		return nil
 	}
 	n, names := 0, []string(nil)
 	for page, err := range from.running.raw.Scan(ctx, from.key(), driver.ScanRequest{}) {

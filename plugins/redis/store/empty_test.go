@@ -196,6 +196,10 @@ func TestEmptyAfterItsEnd(t *testing.T) {
 	b.step(driver.Leave)
 	p.claim(ours, "w", time.Minute)
 	p.consume(consumed)
+	b.step(driver.Leave) // looks at everything, and tells nobody of a board that has gone that its jobs ended
+	if counts, err := b.d.Count(t.Context(), b.board); err != nil || counts.Claimed != 1 || counts.Ended != 0 {
+		t.Errorf("a board that was left counts %+v, %v: want none that ended", counts, err)
+	}
 	b.noStep(driver.Empty, job.Unavailable, ours, "TaskFlow has claimed a job by the name of its holder")
 	p.abandon(ours)
 	b.noStep(driver.Empty, job.AlreadyExists, consumed, "TaskFlow has consumed a job")
