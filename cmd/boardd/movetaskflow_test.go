@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,6 +90,46 @@ func TestTaskFlowsBoardMoves(t *testing.T) {
 				t.Errorf("a program of TaskFlow's that starts on the old board lists %v, %v", list, err)
 			}
 			m.done(posted)
+		})
+	}
+}
+
+// TestBoardComesToTaskFlow brings a board to TaskFlow's place by a file: TaskFlow lists its jobs, in
+// whatever order, and works on them.
+func TestBoardComesToTaskFlow(t *testing.T) {
+	t.Parallel()
+	for _, s := range sharedStores(t) {
+		t.Run(s.driver, func(t *testing.T) {
+			t.Parallel()
+			m, python := startSharedBoard(t, &s)
+			run := func(args ...string) {
+				t.Helper()
+				c := exec.CommandContext(t.Context(), testserver.BuildWith(t, []string{s.driver}), args...)
+				c.Env = append(os.Environ(), "BOARDD_ADDR="+m.server.Addr, "BOARDD_TOKEN=not-very-secret-1234567890")
+				if out, err := c.CombinedOutput(); err != nil {
+					t.Fatalf("boardd %v: %v\n%s", args, err, out)
+				}
+			}
+			file := filepath.Join(t.TempDir(), "jobs.jsonl")
+			run("board", "create", "before", "--backend", "disk")
+			want := []string{"a", "b", "c"}
+			for _, name := range want {
+				run("job", "post", name, "--board", "before")
+			}
+			run("board", "export", "before", "--to", file)
+			run("board", "import", "builds", "--from", file)
+			list, err := python.List(true)
+			if err != nil || len(list) != len(want) {
+				t.Fatalf("TaskFlow lists %v, %v: want the jobs %v", list, err, want)
+			}
+			for i := range list {
+				if !slices.Contains(want, list[i].Name) {
+					t.Errorf("TaskFlow lists %v: want the jobs %v", list, want)
+				}
+			}
+			if err := errors.Join(python.Claim(list[0].UUID, "a conductor", 0), python.End("consume", list[0].UUID, "a conductor")); err != nil {
+				t.Errorf("TaskFlow works on a job that came by a file: %v", err)
+			}
 		})
 	}
 }
