@@ -30,6 +30,19 @@ func moveBugs() []Bug {
 			}
 			return d.MoveBoard(ctx, board, m)
 		}, nil)},
+		{Name: "comes-back", Doc: "thaws a board that was emptied", Check: "moves/empty", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
+			if m.Step == driver.Empty {
+				return nil
+			}
+			return d.MoveBoard(ctx, board, m)
+		}, nil)},
+		{Name: "empties-early", Doc: "empties a board that was not left", Check: "moves/empty", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
+			err := d.MoveBoard(ctx, board, m)
+			if m.Step == driver.Empty && job.KindOf(err) == job.Precondition {
+				return nil
+			}
+			return err
+		}, nil)},
 		{Name: "old-generation", Doc: "goes on in the old generation in the new store", Check: "moves/admit", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
 			m.Generation = 0
 			return d.MoveBoard(ctx, board, m)
