@@ -119,11 +119,11 @@ func (b *Board) abandonOp(p *proof, s *currentJob, o *AbandonOptions) driver.Op 
 		after.End(record.Ended{By: p.token})
 	}
 	op := b.lose(p.op(driver.Release), s, after, reason, wait)
-	switch op.Kind {
-	case driver.Release:
+	if op.Kind == driver.Release {
 		op.Event = job.Abandoned
-	case driver.Trash: // by its token it is another ending than Trash, the call
-		op.Ending = &driver.Ending{Outcome: job.Failed}
+	}
+	if outcome := b.gaveUp(); op.Kind == driver.Trash && outcome != job.NoOutcome {
+		op.Ending = &driver.Ending{Outcome: outcome}
 	}
 	return op
 }

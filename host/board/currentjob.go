@@ -75,7 +75,7 @@ type alteration struct {
 	enough func(i int, s *currentJob) bool
 	// repeats says which other endings an earlier try of the call may have been.
 	// It may be nil: none.
-	repeats func(i int) []endingOp
+	repeats func(i int, s *currentJob) []endingOp
 	// gaveUp says how an item gives its claim up, if it does so by its token. It may be nil:
 	// none does.
 	gaveUp func(i int) How
@@ -146,7 +146,7 @@ func (a *alteration) round(ctx context.Context, items []int, again bool, news []
 	var anew []int
 	results := a.board.send(ctx, a.opened, ops)
 	if a.repeats != nil {
-		a.board.recognise(ctx, a.opened, ops, results, func(n int) []endingOp { return a.repeats(items[of[n]]) })
+		a.board.recognise(ctx, a.opened, ops, results, func(n int) []endingOp { return a.repeats(items[of[n]], present[of[n]]) })
 	}
 	if a.gaveUp != nil {
 		recall(ops, results, func(n int) How { return a.gaveUp(items[of[n]]) })

@@ -46,12 +46,12 @@ func (b *Board) endClaims(ctx context.Context, refs []Ref, of func(i int) *Endin
 		return nil, err
 	}
 	a.plan = func(i int, s *currentJob) (driver.Op, error) { return b.endOp(&proofs[i], a.ids[i], s, of(i)) }
-	a.repeats = func(i int) []endingOp {
+	a.repeats = func(i int, s *currentJob) []endingOp {
 		switch of(i).How {
 		case ToConsume:
 			return consumptions()
 		case ToAbandon:
-			return abandonments()
+			return b.abandonments(&proofs[i], s)
 		}
 		return nil
 	}
@@ -91,6 +91,9 @@ func (b *Board) endOp(p *proof, id job.ID, s *currentJob, e *Ending) (driver.Op,
 func (b *Board) trashOp(p *proof, id job.ID, s *currentJob, reason string) (driver.Op, error) {
 	if s == nil { // it may be a repetition, which the store recognises
 		return p.op(driver.Trash), nil
+	}
+	if b.gaveUp() == job.NoOutcome && s.status.HasEnded(record.Ended{By: p.token}) {
+		return driver.Op{}, &job.Error{Job: id, Kind: job.LeaseLost, Message: "the claim of this token has ended: its holder gave it up"}
 	}
 	after := s.status
 	after.Exhausted = false

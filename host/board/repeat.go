@@ -33,9 +33,23 @@ func endingOf(op *driver.Op) endingOp {
 	return endingOp{kind: op.Kind}
 }
 
+// gaveUp is the outcome by which the store tells a last attempt that was given up from a job
+// that was trashed; NoOutcome: it does not, and the job's record does as far as it goes back.
+func (b *Board) gaveUp() job.Outcome {
+	if opened := b.readiness.opened.Load(); opened != nil && opened.Capabilities.Endings {
+		return job.Failed
+	}
+	return job.NoOutcome
+}
+
 // abandonments are the endings that an abandon by a token may have been.
-func abandonments() []endingOp {
-	return []endingOp{{kind: driver.Release}, {driver.Trash, job.Failed}, {driver.Remove, job.Canceled}}
+func (b *Board) abandonments(p *proof, s *currentJob) []endingOp {
+	list := []endingOp{{kind: driver.Release}, {driver.Remove, job.Canceled}}
+	gaveUp := b.gaveUp()
+	if gaveUp == job.NoOutcome && s != nil && s.status.HasEnded(record.Ended{By: p.token, Trashed: true}) {
+		return list
+	}
+	return append(list, endingOp{driver.Trash, gaveUp})
 }
 
 // consumptions are the endings that a consumption may have been.

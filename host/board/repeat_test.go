@@ -359,3 +359,36 @@ func TestGivenUpByAnEarlierServer(t *testing.T) {
 		t.Errorf("the repetition left the job %v", got.State)
 	}
 }
+
+// Of a store that does not tell the two apart, the job's record does.
+func TestOtherEndingsByTheRecord(t *testing.T) {
+	t.Parallel()
+	s := &spy{Driver: openStore(t), t: t}
+	s.open = func(_ driver.BoardSpec, status driver.BoardStatus) (driver.BoardStatus, error) {
+		status.Capabilities.Endings = false
+		return status, nil
+	}
+	s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+		for i := range ops {
+			if ops[i].Kind == driver.Trash && ops[i].Ending != nil {
+				t.Errorf("a store that does not say that it knows of endings is given one: %+v", ops[i].Ending)
+			}
+		}
+		return next(ctx, ops)
+	}
+	b := start(t, s, Spec{Retry: Retry{MaxAttempts: 1}})
+	abandon := func(r Ref) error { return one(b.Abandon(t.Context(), []Ref{r}, AbandonOptions{})) }
+	trash := func(r Ref) error { return one(b.Trash(t.Context(), []Ref{r}, nil, "")) }
+	for name, calls := range map[string][2]func(Ref) error{"trash": {trash, abandon}, "abandon": {abandon, trash}} {
+		id := postN(t, b, 1)[0].ID
+		r := refOf(b, claimOne(t, b, ClaimRequest{IDs: []job.ID{id}}))
+		wantKind(t, calls[0](r), job.NoKind)
+		for _, later := range []func(){func() {}, func() { wantKind(t, abandon(takeJob(t, b, id)), job.NoKind) }, func() { takeJob(t, b, id) }} {
+			later()
+			if got := job.KindOf(calls[1](r)); got != job.LeaseLost {
+				t.Errorf("the other ending after %s: got %v, want LEASE_LOST", name, got)
+			}
+			wantKind(t, calls[0](r), job.NoKind)
+		}
+	}
+}

@@ -82,6 +82,7 @@ type Capabilities struct {
 	Imports       bool     // and Op.Import
 	Groups        bool     // Op.Group is counted in the same step, see Group
 	Rates         bool     // Candidate.Rates are checked in the same step
+	Endings       bool     // a Trash with an Ending is another ending than one without
 	Inbox         bool     // others leave postings in the store, see InboxPostings; CapabilityAll is without
 	Moves         bool     // the driver is a Mover; CapabilityAll is without
 	Empties       bool     // MoveBoard takes Empty; CapabilityAll is without
@@ -93,6 +94,6 @@ func CapabilityAll() Capabilities {
 	return Capabilities{
 		Encodings: []string{"json", "msgpack"}, MaxDetails: 4 << 20, MaxRecord: 1 << 20,
 		MaxBatch: 128, InFlight: 2, MaxCandidates: 256, Limits: true, Attachments: true, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true, Imports: true, Groups: true, Rates: true,
+		AnswersClose: true, Timeouts: true, Keys: true, Replaces: true, Imports: true, Groups: true, Rates: true, Endings: true,
 	}
 }

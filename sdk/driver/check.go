@@ -72,7 +72,7 @@ func (op *Op) checkKind(c Capabilities) error {
 	case Remove:
 		return op.Ending.check(c)
 	case Trash:
-		return op.Ending.checkTrash()
+		return op.Ending.checkTrash(c)
 	case Update, Release, Refuse, Tally:
 	}
 	return nil
@@ -234,8 +234,13 @@ func (e *Ending) check(c Capabilities) error {
 	return nil
 }
 
-func (e *Ending) checkTrash() error {
-	if e != nil && (e.Outcome != job.Failed || e.Keep != 0 || e.Data != nil || e.KeepPosting || e.KeepAttached) {
+func (e *Ending) checkTrash(c Capabilities) error {
+	switch {
+	case e == nil:
+		return nil
+	case !c.Endings:
+		return job.Errorf(job.Invalid, "how a job comes to the trash is not kept here: want no ending")
+	case e.Outcome != job.Failed || e.Keep != 0 || e.Data != nil || e.KeepPosting || e.KeepAttached:
 		return job.Errorf(job.Invalid, "a job goes to the trash with the ending %v, which keeps something: want none, or %v alone", e.Outcome, job.Failed)
 	}
 	return nil

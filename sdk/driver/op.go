@@ -309,7 +309,8 @@ type Attachment struct {
 // has the status; the job is Complete as long as one of the two is there.
 //
 // Of a Trash it has nothing but the Outcome Failed: the holder gave up the job's last attempt.
-// That is another ending than a Trash without one, and changes nothing else.
+// That is another ending than a Trash without one, and changes nothing else. Only for stores with
+// Capabilities.Endings.
 type Ending struct {
 	Outcome      job.Outcome
 	Keep         time.Duration // 0: no final record

@@ -203,7 +203,7 @@ func (b *board) capabilities() driver.Capabilities {
 	return driver.Capabilities{
 		Encodings: []string{job.JSON.String()}, MaxDetails: MaxDetails, MaxRecord: MaxRecord, MaxBatch: 128, InFlight: 8,
 		MaxCandidates: 256, MaxJobs: b.settings.MaxJobs, Limits: true, Attachments: true, Shared: true, Alone: !*b.settings.Foreign, ByteExact: true,
-		AnswersClose: true, Timeouts: true, Keys: true, Rates: true, Groups: true, Imports: true, Moves: b.settings.unmovable(false) == nil, Empties: true,
+		AnswersClose: true, Endings: true, Timeouts: true, Keys: true, Rates: true, Groups: true, Imports: true, Moves: b.settings.unmovable(false) == nil, Empties: true,
 	}
 }
 

@@ -115,7 +115,7 @@ func (p *play) decorate(op *driver.Op) {
 	if p.caps().Attachments && p.choose(4) == 0 {
 		op.Attach = []driver.Attachment{{Name: "a", Data: []byte(itoa(uint64(p.choose(9))))}, {Name: "b", Delete: p.choose(2) == 0}}
 	}
-	if op.Kind == driver.Trash && p.choose(2) == 0 {
+	if op.Kind == driver.Trash && p.caps().Endings && p.choose(2) == 0 {
 		op.Ending = &driver.Ending{Outcome: job.Failed}
 	}
 	if op.Kind == driver.Remove && p.choose(2) == 0 {

@@ -1566,8 +1566,9 @@ type Capabilities struct {
 	Inbox         bool                   `protobuf:"varint,16,opt,name=inbox,proto3" json:"inbox,omitempty"`                                     // others leave postings in the store, see SET_INBOX
 	Rates         bool                   `protobuf:"varint,19,opt,name=rates,proto3" json:"rates,omitempty"`                                     // Candidate.rates are checked in the same step
 	Moves         bool                   `protobuf:"varint,20,opt,name=moves,proto3" json:"moves,omitempty"`                                     // boards move to other stores and come from them, see MoveBoard
-	Empties       bool                   `protobuf:"varint,22,opt,name=empties,proto3" json:"empties,omitempty"`                                 // MOVE_STEP_EMPTY is taken
+	Empties       bool                   `protobuf:"varint,23,opt,name=empties,proto3" json:"empties,omitempty"`                                 // MOVE_STEP_EMPTY is taken
 	Alone         bool                   `protobuf:"varint,21,opt,name=alone,proto3" json:"alone,omitempty"`                                     // of a shared board: nobody but boardd is said to write to this one, so that it may be closed
+	Endings       bool                   `protobuf:"varint,22,opt,name=endings,proto3" json:"endings,omitempty"`                                 // a trash with an ending is another ending than one without
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1752,6 +1753,13 @@ func (x *Capabilities) GetEmpties() bool {
 func (x *Capabilities) GetAlone() bool {
 	if x != nil {
 		return x.Alone
+	}
+	return false
+}
+
+func (x *Capabilities) GetEndings() bool {
+	if x != nil {
+		return x.Endings
 	}
 	return false
 }
@@ -3019,8 +3027,8 @@ func (x *Attachment) GetRemove() bool {
 // board's window. With keep, there is a final record for that long as well.
 //
 // Of a trash it has nothing but the outcome FAILED: the holder gave up the job's last attempt.
-// That is another ending than a trash without one, and changes nothing else. To a driver that
-// does not look at it the two are the same, and a worker that did one is answered for the other.
+// That is another ending than a trash without one, and changes nothing else. Only for stores with
+// Capabilities.endings.
 type Ending struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Outcome       Outcome                `protobuf:"varint,1,opt,name=outcome,proto3,enum=boardd.driver.v1.Outcome" json:"outcome,omitempty"`
@@ -5739,7 +5747,7 @@ const file_driver_proto_rawDesc = "" +
 	"\x04loss\x18\a \x01(\tR\x04loss\x12\x1d\n" +
 	"\n" +
 	"max_finals\x18\b \x01(\x03R\tmaxFinalsB\t\n" +
-	"\a_memory\"\xee\x04\n" +
+	"\a_memory\"\x88\x05\n" +
 	"\fCapabilities\x12\x1c\n" +
 	"\tencodings\x18\x01 \x03(\tR\tencodings\x12\x1f\n" +
 	"\vmax_details\x18\x02 \x01(\x03R\n" +
@@ -5765,8 +5773,9 @@ const file_driver_proto_rawDesc = "" +
 	"\x05inbox\x18\x10 \x01(\bR\x05inbox\x12\x14\n" +
 	"\x05rates\x18\x13 \x01(\bR\x05rates\x12\x14\n" +
 	"\x05moves\x18\x14 \x01(\bR\x05moves\x12\x18\n" +
-	"\aempties\x18\x16 \x01(\bR\aempties\x12\x14\n" +
-	"\x05alone\x18\x15 \x01(\bR\x05alone\"(\n" +
+	"\aempties\x18\x17 \x01(\bR\aempties\x12\x14\n" +
+	"\x05alone\x18\x15 \x01(\bR\x05alone\x12\x18\n" +
+	"\aendings\x18\x16 \x01(\bR\aendings\"(\n" +
 	"\x10DropBoardRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\x13\n" +
 	"\x11DropBoardResponse\"\xbc\x01\n" +

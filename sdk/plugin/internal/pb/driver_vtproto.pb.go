@@ -178,6 +178,18 @@ func (m *Capabilities) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x1
 		i--
+		dAtA[i] = 0xb8
+	}
+	if m.Endings {
+		i--
+		if m.Endings {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x1
+		i--
 		dAtA[i] = 0xb0
 	}
 	if m.Alone {
@@ -2478,6 +2490,9 @@ func (m *Capabilities) SizeVT() (n int) {
 	if m.Alone {
 		n += 3
 	}
+	if m.Endings {
+		n += 3
+	}
 	if m.Empties {
 		n += 3
 	}
@@ -4503,6 +4518,26 @@ func (m *Capabilities) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Alone = bool(v != 0)
 		case 22:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Endings", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Endings = bool(v != 0)
+		case 23:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Empties", wireType)
 			}

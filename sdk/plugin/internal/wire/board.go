@@ -98,7 +98,7 @@ func StatusTo(s driver.BoardStatus) *pb.BoardStatus {
 		MaxFinals: s.MaxFinals, Memory: s.Witness, Loss: s.Loss, Capabilities: &pb.Capabilities{
 			Encodings: c.Encodings, MaxDetails: int64(c.MaxDetails), MaxRecord: int64(c.MaxRecord), MaxBatch: int64(c.MaxBatch),
 			InFlight: int64(c.InFlight), MaxCandidates: int64(c.MaxCandidates), MaxJobs: c.MaxJobs, Limits: c.Limits,
-			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Empties: c.Empties, Alone: c.Alone,
+			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Empties: c.Empties, Alone: c.Alone, Endings: c.Endings,
 		},
 	}
 }
@@ -119,7 +119,7 @@ func StatusFrom(m *pb.BoardStatus) (driver.BoardStatus, error) {
 			Encodings: c.Encodings, MaxDetails: r.small(c.MaxDetails, "max_details"), MaxRecord: r.small(c.MaxRecord, "max_record"),
 			MaxBatch: r.small(c.MaxBatch, "max_batch"), InFlight: r.small(c.InFlight, "in_flight"),
 			MaxCandidates: r.small(c.MaxCandidates, "max_candidates"), MaxJobs: r.amount(c.MaxJobs, "max_jobs"), Limits: c.Limits,
-			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Empties: c.Empties, Alone: c.Alone,
+			Attachments: c.Attachments, Shared: c.Shared, ByteExact: c.ByteExact, AnswersClose: c.AnswersClose, Timeouts: c.Timeouts, Keys: c.Keys, Replaces: c.Replaces, Imports: c.Imports, Groups: c.Groups, Rates: c.Rates, Inbox: c.Inbox, Moves: c.Moves, Empties: c.Empties, Alone: c.Alone, Endings: c.Endings,
 		}
 	}
 	return s, r.err
