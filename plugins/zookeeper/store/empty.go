@@ -100,16 +100,16 @@ func (e *emptying) ended(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.board.late = "the board"
 	for id, v := range e.jobs {
-		if v.gone() {
+		switch {
+		case v.gone():
 			e.board.late = "job " + id.String()
 			return nil
-		}
-		if v.node != "" && (v.czxid > e.froze || v.stranger() != nil) {
-			return nil // that is what was seen
+		case v.node != "" && (v.czxid > e.froze || v.stranger() != nil):
+			e.board.late = "" // that is what was seen, unless a job is gone as well
 		}
 	}
-	e.board.late = "the board"
 	return nil
 }
 
