@@ -100,10 +100,6 @@ func (b *board) learn(old, v *view) *view {
 		b.put(v)
 		return v
 	}
-	if b.rootFired() { // whether the board has gone is to be known first
-		b.folder.dirty = true
-		return v
-	}
 	if b.root.passage.Gone { // what is done in TaskFlow's folders is not about the board any more
 		b.put(v)
 		b.advance()
@@ -123,6 +119,9 @@ func (b *board) learn(old, v *view) *view {
 		b.put(v)
 	case before == after:
 		b.put(v)
+		return v
+	case v.node == "" && b.rootFired(): // a board that has gone takes its jobs away: that is to be known first
+		b.folder.dirty = true
 		return v
 	default:
 		b.strange(old, v, at)
