@@ -40,6 +40,11 @@ func freezesNothing(ctx context.Context, d driver.Mover, board string, m driver.
 }
 
 func countsAnew(ctx context.Context, d driver.Mover, board string, m driver.Move) error {
+	if of, ok := d.(driver.Driver); ok && m.Step == driver.Receive {
+		if n, err := of.Count(ctx, board); err != nil || n.Open+n.Trashed+n.Ended > 0 {
+			return err // it receives already
+		}
+	}
 	m.Generation, m.Position = 0, 0
 	return d.MoveBoard(ctx, board, m)
 }
