@@ -18,13 +18,29 @@ const patience = time.Minute
 
 // model is what the calls of a history on a job are held against.
 func model(h *history.History) porcupine.Model {
-	first := state{byHost: h.Store == "zookeeper", moves: len(h.Moves) > 0}
+	first := state{undecided: undecided(h), moves: len(h.Moves) > 0}
 	m := porcupine.NondeterministicModel{
 		Init:              func() []any { return []any{first} },
 		Step:              func(s, in, _ any) []any { return s.(state).next(in.(history.Op)) },
 		DescribeOperation: func(in, _ any) string { return describe(in.(history.Op)) },
 	}
 	return m.ToModel()
+}
+
+// undecided returns until when a claim whose token was refused may go on; see state. Among the
+// stores between which boards move there may be a PostgreSQL.
+func undecided(h *history.History) (until time.Duration) {
+	switch h.Store {
+	case "zookeeper":
+		return history.Forever
+	case "postgres", "moving":
+		for _, f := range h.Faults {
+			if f.Name == "store killed" {
+				until = max(until, f.End)
+			}
+		}
+	}
+	return until
 }
 
 func describe(op history.Op) string {

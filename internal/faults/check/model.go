@@ -27,9 +27,10 @@ type state struct {
 	attempts int           // that the job may have; 0: any number
 	tries    int           // how many it had, as far as nobody took one back
 
-	// byHost says that each host tells by itself when a lease is over: until one of them
-	// has ended the claim in the store, one may refuse its token and another not.
-	byHost bool
+	// undecided is until when it may not be settled that a lease is over, though a token was
+	// refused for that: a claim that nobody has ended in the store goes on. Each host on ZooKeeper
+	// tells by itself when one is over, and PostgreSQL counts leases anew when it was started again.
+	undecided time.Duration
 
 	// moves says that the job's board may move: a store that it comes to does not know which
 	// claims were abandoned or trashed before the job was purged, or consumed before it was posted
@@ -91,7 +92,7 @@ func (s state) next(op history.Op) (all []any) {
 	if op.Call == history.Extend && op.Outcome == history.Refused && op.Retries && s.holds(op.Token) && op.End >= op.Begin+op.Lease*99/100 {
 		from = append(from, s.lapse()) // an earlier try gave it a lease that has run out meanwhile
 	}
-	if s.byHost && len(from) > 1 && op.Outcome == history.Refused && s.free().refuses(op) {
+	if op.Begin < s.undecided && len(from) > 1 && op.Outcome == history.Refused && s.free().refuses(op) {
 		all = append(all, s)
 	}
 	for _, s := range from {
