@@ -200,6 +200,9 @@ func (i instant) shownOf(list []driver.Change) []driver.Change {
 // emit has watchers told of a change. b.mu is held.
 func (b *board) emit(event job.EventType, rec *driver.Record, position uint64, when int64, reason, owner string) {
 	position = max(position, b.events.told+1) // of what is found out late, such as another host's extension
+	if event == job.Extended && b.frozen > 0 && position > b.frozen {
+		return // nobody may have a cursor beyond where the board was frozen: see sofar
+	}
 	b.events.waiting = append(b.events.waiting, driver.Change{
 		Event: event, Job: rec.Posting.ID, Position: driver.Position(position), At: atMillis(when), Reason: reason, Owner: owner, Record: rec,
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -295,14 +296,14 @@ func TestDocumentsOfAMovingBoard(t *testing.T) {
 }
 
 // TestFrozenPositions has a frozen board be left, which is a change in ZooKeeper, and none of the
-// board: no host says of it that it has come further, so that nobody has a cursor which the new store
-// would take for one of its own.
+// board, and then has a host find an extension of before: no host says of it that it has come further,
+// so that nobody has a cursor which the new store would take for one of its own.
 func TestFrozenPositions(t *testing.T) {
 	t.Parallel()
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
 	first, _ := inside(t, z, Options{})
 	_, b := inside(t, z, Options{})
-	first.post(t)
+	id := first.post(t)
 	first.move(t, driver.Move{Step: driver.Freeze})
 	var frozen driver.Position
 	for page, err := range first.Scan(t.Context(), "b", driver.ScanRequest{Limit: 1}) {
@@ -322,10 +323,15 @@ func TestFrozenPositions(t *testing.T) {
 	heard("the other host knows that the board is frozen", func() bool { return b.frozen > 0 })
 	first.move(t, driver.Move{Step: driver.Leave})
 	heard("the other host knows that it was left", func() bool { return b.instant().shown(b.events.told) > frozen })
+	b.mu.Lock()
+	b.emit(job.Extended, &driver.Record{Posting: driver.Posting{ID: id}}, uint64(frozen)-1, 0, "", "w")
+	b.events.tell(b.events.told + 10)
+	b.mu.Unlock()
 	w := &watcher{board: b}
 	changes, _, _, err := w.step()
-	if err != nil || changes.Position != frozen {
-		t.Errorf("a watch is at %d, %v: want %d, where the board was frozen", changes.Position, err, frozen)
+	beyond := func(c driver.Change) bool { return c.Position > frozen }
+	if err != nil || changes.Position != frozen || slices.ContainsFunc(changes.List, beyond) {
+		t.Errorf("a watch is at %d, %v, and tells of %+v: want %d, where the board was frozen", changes.Position, err, changes.List, frozen)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
