@@ -11,31 +11,11 @@ import (
 // moveBugs are of drivers that are right as long as their boards stay where they are.
 func moveBugs() []Bug {
 	return []Bug{
-		{Name: "freezes-not", Doc: "takes changes on a frozen board", Check: "moves/freeze", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
-			if m.Step == driver.Freeze {
-				return nil
-			}
-			return d.MoveBoard(ctx, board, m)
-		}, nil)},
+		{Name: "freezes-not", Doc: "takes changes on a frozen board", Check: "moves/freeze", Open: moving(leavesOut(driver.Freeze), nil)},
 		{Name: "thaws-for-anybody", Doc: "ends the freeze of another move", Check: "moves/others", Open: moving(thawsForAnybody(), nil)},
-		{Name: "stays-frozen", Doc: "does not end a freeze", Check: "moves/thaw", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
-			if m.Step == driver.Thaw {
-				return nil
-			}
-			return d.MoveBoard(ctx, board, m)
-		}, nil)},
-		{Name: "stays-readable", Doc: "tells how jobs stood on a board that has gone", Check: "moves/leave", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
-			if m.Step == driver.Leave {
-				return nil
-			}
-			return d.MoveBoard(ctx, board, m)
-		}, nil)},
-		{Name: "comes-back", Doc: "thaws a board that was emptied", Check: "moves/empty", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
-			if m.Step == driver.Empty {
-				return nil
-			}
-			return d.MoveBoard(ctx, board, m)
-		}, nil)},
+		{Name: "stays-frozen", Doc: "does not end a freeze", Check: "moves/thaw", Open: moving(leavesOut(driver.Thaw), nil)},
+		{Name: "stays-readable", Doc: "tells how jobs stood on a board that has gone", Check: "moves/leave", Open: moving(leavesOut(driver.Leave), nil)},
+		{Name: "comes-back", Doc: "thaws a board that was emptied", Check: "moves/empty", Open: moving(leavesOut(driver.Empty), nil)},
 		{Name: "empties-early", Doc: "empties a board that was not left", Check: "moves/empty", Open: moving(func(ctx context.Context, d mover, board string, m driver.Move) error {
 			err := d.MoveBoard(ctx, board, m)
 			if m.Step == driver.Empty && job.KindOf(err) == job.Precondition {
@@ -56,6 +36,16 @@ func moveBugs() []Bug {
 		{Name: "loses-claims", Doc: "imports jobs without their claims", Check: "moves/claims", Open: moving(nil, losesClaims)},
 		{Name: "keeps-no-tokens", Doc: "gives an imported claim a token of its own", Check: "moves/claims", Open: moving(nil, keepsNoTokens)},
 		{Name: "counts-no-claims", Doc: "does not count the limits of imported claims", Check: "moves/limits", Open: moving(nil, countsNoClaims)},
+	}
+}
+
+// leavesOut acknowledges a step and does not take it.
+func leavesOut(step driver.MoveStep) func(ctx context.Context, d mover, board string, m driver.Move) error {
+	return func(ctx context.Context, d mover, board string, m driver.Move) error {
+		if m.Step == step {
+			return nil
+		}
+		return d.MoveBoard(ctx, board, m)
 	}
 }
 
