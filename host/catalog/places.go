@@ -256,9 +256,7 @@ func (p *Places) refuseAmongAll(ctx context.Context, list []*claimed) error {
 
 // write writes what is new or was changed.
 func (p *Places) write(ctx context.Context, list []*claimed, present map[string]driver.Document) {
-	var writing sync.WaitGroup
-	defer writing.Wait()
-	room := make(chan struct{}, writesAtOnce)
+	var due []*claimed
 	for _, c := range list {
 		doc := present[c.location.key()]
 		if c.err == nil && doc.Version != 0 {
@@ -275,9 +273,20 @@ func (p *Places) write(ctx context.Context, list []*claimed, present map[string]
 			continue
 		}
 		c.fresh = doc.Version == 0
+		due = append(due, c)
+	}
+	each(due, func(c *claimed) { c.err = p.put(ctx, c, present[c.location.key()].Version) })
+}
+
+// each does something for each item, writesAtOnce at the same time.
+func each[T any](list []T, do func(item T)) {
+	var working sync.WaitGroup
+	defer working.Wait()
+	room := make(chan struct{}, writesAtOnce)
+	for _, item := range list {
 		room <- struct{}{}
-		writing.Go(func() {
-			c.err = p.put(ctx, c, doc.Version)
+		working.Go(func() {
+			do(item)
 			<-room
 		})
 	}

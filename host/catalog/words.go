@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -275,18 +274,4 @@ func writeWords(ctx context.Context, docs driver.Documents, doc *driver.Document
 		return true, ignore(err, job.NotFound)
 	}
 	return false, nil
-}
-
-// each does something for each document, writesAtOnce at the same time.
-func each(pages []*page, do func(g *page)) {
-	var working sync.WaitGroup
-	defer working.Wait()
-	room := make(chan struct{}, writesAtOnce)
-	for _, g := range pages {
-		room <- struct{}{}
-		working.Go(func() {
-			do(g)
-			<-room
-		})
-	}
 }
