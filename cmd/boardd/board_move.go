@@ -23,7 +23,7 @@ type moveFlags struct {
 func (p *program) boardMoveCommand() *cobra.Command {
 	var f moveFlags
 	c := p.command("move BOARD --backend BACKEND [--dry-run]", "Move a board to another backend",
-		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is at work while it is copied, and frozen for what changed last: calls that change\nit are told to come again then, which clients do by themselves. Any server goes on after a crash. Until the board is switched over, --abandon\ngives the move up; what is left in the old store is dropped after the board's idempotency window, or by\n--drop. A board that TaskFlow may work on moves once its programs were stopped, which --taskflow-stopped\nsays; --dry-run says who is there still. For tenant-admin.",
+		"Jobs, trash, history, books, schedules and claims in hand go along, with their uuids, order, attempts\nand tokens. The board is at work while it is copied, and frozen for what changed last: calls that change\nit are told to come again then, which clients do by themselves. Any server goes on after a crash. Until\nthe board is switched over, --abandon gives the move up; what is left in the old store is dropped after\nthe board's idempotency window, or by --drop. A board that TaskFlow may work on moves once its programs\nwere stopped, which --taskflow-stopped says; --dry-run says who is there still. For tenant-admin.",
 		"boardd board move builds --backend pg --dry-run\n  boardd board move builds --backend pg",
 		func(ctx context.Context, args []string) error {
 			name, err := one(args, "board")
