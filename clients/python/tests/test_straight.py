@@ -40,6 +40,8 @@ class Door(http.server.ThreadingHTTPServer):
         self.status = 200
         self.body = b'{"unclaimed":"0"}'
         self.sick = False
+        self.lively = threading.Event()  # until then it answers no sign of life
+        self.lively.set()
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         test.addCleanup(self.close)
 
@@ -74,6 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.test.note(self.server.name + self.path)
         if self.headers['Authorization']:
             self.server.test.leaks.append(self.server.name)
+        self.server.lively.wait(60)
         self.answer(404 if self.server.sick else 200, {}, b'ok')
 
     def do_POST(self):
@@ -191,7 +194,10 @@ class DoorsTest(boards.TestCase):
         self.counts(board, 'front', 'one/healthz')
         one.moves(two)
         front.passes(two)
-        self.counts(board, 'one', 'front', 'two/healthz')
+        two.lively.clear()  # so that the call goes on before it is known
+        board.count()
+        two.lively.set()
+        self.settles(['one', 'front', 'two/healthz'])
         self.counts(board, 'two')
         one.serves()
         two.moves(one)

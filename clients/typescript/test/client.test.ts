@@ -182,16 +182,18 @@ test("of several addresses the next one is asked when one is gone", async () => 
   assert.equal((await board.count()).unclaimed, 1n);
 });
 
-test("a watch goes on where it was, over cuts and a restart", async () => {
+test("a watch goes on where it was, over cuts and a restart", async (t) => {
   const mine = await Server.start();
   const line = await Line.to(mine);
   const board = await mine.board("30s", line.addr);
   const stop = new AbortController();
+  t.after(() => stop.abort());
   const seen: Event[] = [];
   const posted: string[] = [];
+  const first = await board.call(BoardService.method.listEvents, {});
   await board.post({ name: "before" });
-  const start = new AbortController();
-  const { cursor } = await board.call(BoardService.method.listEvents, {}, { signal: start.signal });
+  const { cursor, events } = await board.call(BoardService.method.listEvents, { from: first.cursor, wait: { seconds: 20n, nanos: 0 } });
+  assert.equal(events.length, 1);
   const watching = (async () => {
     for await (const event of board.watch({ from: cursor, signal: stop.signal })) seen.push(event);
   })();

@@ -61,6 +61,8 @@ class Door {
   form = "application/proto";
   body: string | Uint8Array = counts;
   sick = false;
+  /** What it waits for before it answers a sign of life. */
+  lively: Promise<void> = Promise.resolve();
 
   constructor(
     readonly name: string,
@@ -71,7 +73,7 @@ class Door {
       request.resume();
       if (request.method === "GET") {
         fleet.note(name + (request.url ?? ""), token);
-        return void answer.writeHead(this.sick ? 404 : 200, { Connection: "close" }).end("ok");
+        return void this.lively.then(() => answer.writeHead(this.sick ? 404 : 200, { Connection: "close" }).end("ok"));
       }
       fleet.note(name, token);
       answer.writeHead(this.status, { "Content-Type": this.form, Connection: "close", ...this.tells }).end(this.body);
@@ -189,7 +191,11 @@ describe("straight to the board's server", () => {
     await fleet.counts(board, "front", "one/healthz");
     one.moves(two);
     front.passes(two);
-    await fleet.counts(board, "one", "front", "two/healthz");
+    let known = (): void => undefined;
+    two.lively = new Promise((resolve) => (known = resolve));
+    await board.count(); // which goes on before it is known
+    known();
+    await fleet.settles(board, ["one", "front", "two/healthz"]);
     await fleet.counts(board, "two");
     one.serves();
     two.moves(one);
