@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/boardd/boardd/internal/testserver"
+	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/client"
+)
+
+// BenchmarkMove moves a board of 1,000,000 waiting jobs, with details of 200 bytes and three
+// labels, from the embedded store to another one and back, while four callers post, claim and
+// consume. It gives how long each move took, and for how long of it nothing could be changed.
+func BenchmarkMove(b *testing.B) {
+	boardd := program(b)
+	for _, plugin := range []string{"redis", "postgres"} {
+		withPlugin(b, boardd, plugin)
+	}
+	for _, store := range []string{"redis", "postgres"} {
+		b.Run(store, func(b *testing.B) {
+			for b.Loop() {
+				benchmarkMove(b, boardd, store)
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func benchmarkMove(b *testing.B, boardd, store string) {
+	ctx := b.Context()
+	c := dialWith(b, client.Config{Addr: testserver.Start(b, boardd, "", "--config", twoStores(b, store)).Addr})
+	_, err := c.Admin().CreateBoard(ctx, &boarddv1.CreateBoardRequest{Board: &boarddv1.BoardSettings{
+		Name: "moving", Backend: "embedded", History: durationpb.New(time.Hour),
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	board := c.Board("moving")
+	fill(b, board, 1_000_000, anyone)
+
+	atWork, stop := context.WithCancel(ctx)
+	defer stop()
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for atWork.Err() == nil {
+				if err := cycle(atWork, board, 1); err != nil && atWork.Err() == nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for _, to := range []string{store, "embedded"} {
+		began := time.Now()
+		if _, err := c.Admin().MoveBoard(ctx, &boarddv1.MoveBoardRequest{Board: "moving", Backend: to}); err != nil {
+			b.Fatal(err)
+		}
+		frozen := untilMoved(b, c)
+		b.ReportMetric(time.Since(began).Seconds(), "s/to-"+to)
+		b.ReportMetric(frozen.Seconds(), "s/frozen-to-"+to)
+	}
+	stop()
+	callers.Wait()
+}
+
+// untilMoved waits until the board has moved, and returns for how long nothing could be changed.
+func untilMoved(b *testing.B, c *client.Client) time.Duration {
+	b.Helper()
+	for ; ; time.Sleep(100 * time.Millisecond) { // nobody announces it
+		asked, err := c.Admin().GetMove(b.Context(), &boarddv1.GetMoveRequest{Board: "moving"})
+		if err != nil || b.Failed() {
+			b.Fatalf("of the move: %v", err)
+		}
+		if frozen := asked.GetMove().GetFrozenFor(); frozen != nil {
+			return frozen.AsDuration()
+		}
+	}
+}
+
+// twoStores is the configuration of a server with the embedded store and another one.
+func twoStores(b *testing.B, store string) string {
+	b.Helper()
+	setting := ""
+	switch store {
+	case "redis":
+		setting = fmt.Sprintf("address = %q", testserver.StartRedis(b, testserver.RedisOptions{}).Addr)
+	case "postgres":
+		setting = fmt.Sprintf("url = %q", testserver.StartPostgres(b, testserver.PostgresOptions{}).URL("postgres"))
+	}
+	path := filepath.Join(b.TempDir(), "boards.hcl")
+	text := fmt.Sprintf(`
+token "root" {
+  roles  = ["operator"]
+  secret = %q
+}
+backend "embedded" {
+  driver = "embedded"
+}
+backend %q {
+  driver = %[2]q
+  config = { %s }
+}
+`, testserver.RootSecret, store, setting)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
