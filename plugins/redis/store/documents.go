@@ -20,8 +20,12 @@ var documentsLua string
 
 var documentsScript = newScript(documentsLua)
 
-// documentsWake is the channel on which a change of any document is told.
+// documentsWake is the channel on which a change of any document is told: the message is the
+// key with the space's data.
 const documentsWake = "boardd:documents"
+
+// documentsPrefix is how the keys of all spaces begin.
+const documentsPrefix = "boardd:{doc:"
 
 // documents is the small records of a Redis.
 type documents struct{ *Store }
@@ -46,7 +50,7 @@ func documentKeysOf(space driver.Space) documentKeys {
 }
 
 // spacesOf is the set of a board's spaces, and how all their keys begin.
-func spacesOf(board string) string { return "boardd:{doc:" + board + "}:" }
+func spacesOf(board string) string { return documentsPrefix + board + "}:" }
 
 // movedOf is the key that says why a board that moves takes no changes of documents.
 func movedOf(board string) string { return spacesOf(board) + "moved" }
@@ -222,8 +226,11 @@ func (d documents) drop(ctx context.Context, board string) error {
 	if err := d.client.Unlink(ctx, keys...).Err(); err != nil {
 		return changeFailed(err)
 	}
-	if err := d.client.Publish(ctx, documentsWake, "").Err(); err != nil {
-		d.logger.Debug("nobody was told of documents that were dropped", "error", err)
+	for _, name := range spaces {
+		f := documentKeysOf(driver.Space{Board: board, Name: name})
+		if err := d.client.Publish(ctx, documentsWake, f.data).Err(); err != nil {
+			d.logger.Debug("nobody was told of documents that were dropped", "space", name, "error", err)
+		}
 	}
 	return nil
 }

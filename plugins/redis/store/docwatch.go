@@ -13,8 +13,12 @@ import (
 	"github.com/boardd/boardd/sdk/driver/document"
 )
 
-// documentsTime is how often a watcher of documents looks though nobody woke it.
-const documentsTime = 2 * time.Second
+// How often a watcher of documents looks though nobody woke it: of a board's, of which there
+// are as many as boards, rarely where Redis tells of changes.
+const (
+	documentsTime  = 2 * time.Second
+	documentsQuiet = time.Minute
+)
 
 // documentsRest is how long a watcher rests at least before it looks again whether a
 // document has expired: Redis's clock says so, and this machine's may be ahead.
@@ -23,9 +27,9 @@ const documentsRest = 20 * time.Millisecond
 // Watch streams the documents of a space, and what changes.
 func (d documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
 	return func(yield func(driver.DocumentChange, error) bool) {
-		woken, stop := d.wakes.watch(documentsWake)
-		defer stop()
 		w := &documentWatch{documents: d, documentKeys: documentKeysOf(space)}
+		woken, stop := d.wakes.watch(documentsWake, w.documentKeys.data)
+		defer stop()
 		document.Watch(
 			func(t *document.Told) error { return w.look(ctx, t) },
 			func(until time.Time) error { return w.wait(ctx, woken, until) },
@@ -66,6 +70,9 @@ func (w *documentWatch) look(ctx context.Context, t *document.Told) error {
 // wait returns nil when it is time to look.
 func (w *documentWatch) wait(ctx context.Context, woken <-chan struct{}, until time.Time) error {
 	d := documentsTime
+	if w.documentKeys.space.Board != "" && w.tells(documentsWake) {
+		d = spread(documentsQuiet)
+	}
 	if !until.IsZero() {
 		d = min(d, max(time.Until(until), documentsRest))
 	}

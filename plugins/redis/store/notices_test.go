@@ -152,7 +152,7 @@ func TestNamed(t *testing.T) {
 	t.Cleanup(func() { _ = other.Close() })
 	deaf := other.listen(t.Context(), &f.board.opening.Load().keys)
 	t.Cleanup(deaf.stop)
-	woken, stop := other.wakes.watch("b:boardd:wake")
+	woken, stop := other.wakes.watch("b:boardd:wake", "")
 	t.Cleanup(stop)
 	<-woken // Redis has answered to the patterns before it did to this
 	if deaf.on() || other.wakes.namesAll() || !other.wakes.hears("b:boardd:wake") {

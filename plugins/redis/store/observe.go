@@ -14,7 +14,7 @@ import (
 // it sees with what it saw. Hosts that serve the board leave their changes in
 // its stream.
 func (b *board) observe(ctx context.Context, st *opening, after driver.Position, yield func(driver.Changes) bool) error {
-	woken, stop := b.store.wakes.watch(st.keys.wake)
+	woken, stop := b.store.wakes.watch(st.keys.wake, "")
 	defer stop()
 	o := b.newObserver(ctx, st, after, woken, yield)
 	defer func() { o.notices.stop() }()

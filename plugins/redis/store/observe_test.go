@@ -25,7 +25,7 @@ func TestObserverHears(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := b.opening.Load()
-	woken, stop := s.store.wakes.watch(st.keys.wake)
+	woken, stop := s.store.wakes.watch(st.keys.wake, "")
 	defer stop()
 	last := map[job.ID]driver.Change{}
 	o := b.newObserver(t.Context(), st, 1<<40, woken, func(c driver.Changes) bool {

@@ -28,8 +28,8 @@ type wakes struct {
 
 // A channel is one that somebody waits for.
 type channel struct {
-	woken map[chan struct{}]bool
-	heard bool // Redis has said that it tells of it
+	woken map[string]map[chan struct{}]bool // by the one message that wakes them, or "" for any
+	heard bool                              // Redis has said that it tells of it
 }
 
 func newWakes(s *Store) *wakes {
@@ -40,8 +40,10 @@ func newWakes(s *Store) *wakes {
 
 // watch returns a channel on which something comes after each message, and what
 // ends that. Messages that come at once may be one. Something comes as well whenever Redis
-// begins to tell of the channel, since what was published before that is lost.
-func (w *wakes) watch(name string) (<-chan struct{}, func()) {
+// begins to tell of the channel, since what was published before that is lost. Who waits
+// for one message of many, and not for "", which is any, is woken by that alone and by those
+// for which nobody can wait (see whom).
+func (w *wakes) watch(name, message string) (<-chan struct{}, func()) {
 	woken := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,15 +52,20 @@ func (w *wakes) watch(name string) (<-chan struct{}, func()) {
 	}
 	w.connect()
 	if w.channels[name] == nil {
-		w.channels[name] = &channel{woken: map[chan struct{}]bool{}}
+		w.channels[name] = &channel{woken: map[string]map[chan struct{}]bool{}}
 		w.say(w.pubsub.Subscribe, name)
 	}
-	w.channels[name].woken[woken] = true
+	if w.channels[name].woken[message] == nil {
+		w.channels[name].woken[message] = map[chan struct{}]bool{}
+	}
+	w.channels[name].woken[message][woken] = true
 	return woken, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		c := w.channels[name]
-		delete(c.woken, woken)
+		if delete(c.woken[message], woken); len(c.woken[message]) == 0 {
+			delete(c.woken, message)
+		}
 		if len(c.woken) == 0 && w.ctx.Err() == nil {
 			delete(w.channels, name)
 			w.say(w.pubsub.Unsubscribe, name)
@@ -153,7 +160,7 @@ func (w *wakes) begun(s *redis.Subscription) {
 	case "subscribe":
 		if c := w.channels[s.Channel]; c != nil {
 			c.heard = true
-			c.wake()
+			c.wake("")
 		}
 	case "psubscribe":
 		if len(w.notices) == 0 {
@@ -174,17 +181,25 @@ func (w *wakes) begun(s *redis.Subscription) {
 func (w *wakes) wake(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wakeLocked(name)
-}
-
-func (w *wakes) wakeLocked(name string) {
 	if c := w.channels[name]; c != nil {
-		c.wake()
+		c.wake("")
 	}
 }
 
-func (c *channel) wake() {
-	for woken := range c.woken {
+// wake has those look who wait for a message, or everybody with "".
+func (c *channel) wake(message string) {
+	if message == "" {
+		for _, waiting := range c.woken {
+			wakeAll(waiting)
+		}
+		return
+	}
+	wakeAll(c.woken[message])
+	wakeAll(c.woken[""])
+}
+
+func wakeAll(waiting map[chan struct{}]bool) {
+	for woken := range waiting {
 		select {
 		case woken <- struct{}{}:
 		default:
@@ -192,11 +207,22 @@ func (c *channel) wake() {
 	}
 }
 
+// whom returns the message of those whom a published one is for, or "" for everybody: a change
+// of documents names their space, unless a program of before that has made it.
+func whom(m *redis.Message) string {
+	if m.Channel == documentsWake && strings.HasPrefix(m.Payload, documentsPrefix) {
+		return m.Payload
+	}
+	return ""
+}
+
 func (w *wakes) tell(m *redis.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if m.Pattern == "" {
-		w.wakeLocked(m.Channel)
+		if c := w.channels[m.Channel]; c != nil {
+			c.wake(whom(m))
+		}
 		return
 	}
 	key := strings.TrimPrefix(m.Channel, w.space)

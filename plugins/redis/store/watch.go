@@ -53,7 +53,7 @@ func (b *board) follow(ctx context.Context, after driver.Position, yield func(dr
 	if st.spec.Observe {
 		return b.observe(ctx, st, after, yield)
 	}
-	woken, stop := b.store.wakes.watch(st.keys.wake)
+	woken, stop := b.store.wakes.watch(st.keys.wake, "")
 	defer stop()
 	defer b.startSweep(st)()
 	t := &tail{board: b, opening: st, position: uint64(after), yield: yield}

@@ -42,7 +42,7 @@ end
 
 local function done()
   call('HSET', DATA, '', pack('>I8I8', version, floor))
-  call('PUBLISH', ARGV[1], ARGV[2])
+  call('PUBLISH', ARGV[1], DATA)
   return {1, version}
 end
 
