@@ -16,8 +16,11 @@ import (
 // BenchmarkBoardsMade makes 3,000 boards through the API, one after the other, and gives the
 // rate of the last 300 over that of the first 300.
 func BenchmarkBoardsMade(b *testing.B) {
-	boardd := withRedis(b)
-	for _, store := range []string{"embedded", "redis"} {
+	boardd := program(b)
+	for _, plugin := range []string{"redis", "postgres", "zookeeper"} {
+		withPlugin(b, boardd, plugin)
+	}
+	for _, store := range []string{"embedded", "redis", "postgres", "zookeeper"} {
 		b.Run(store, func(b *testing.B) {
 			for b.Loop() {
 				c := newHosting(b, boardd, store).client
@@ -113,10 +116,10 @@ func (h *holding) fill(first, n, callers int) map[string]time.Duration {
 type hosting struct {
 	server *testserver.Server
 	client *client.Client
-	store  func() time.Duration // its processor time, where it is a process of its own
+	store  func() time.Duration // its processor time, where it is a process of its own; ZooKeeper's is not known
 }
 
-// newHosting starts one with the embedded store, Redis or PostgreSQL.
+// newHosting starts one with the embedded store, Redis, PostgreSQL or ZooKeeper.
 func newHosting(b *testing.B, program, store string) *hosting {
 	b.Helper()
 	setting, cpu := "", func() time.Duration { return 0 }
@@ -127,6 +130,8 @@ func newHosting(b *testing.B, program, store string) *hosting {
 	case "postgres":
 		postgres := testserver.StartPostgres(b, testserver.PostgresOptions{})
 		setting, cpu = fmt.Sprintf("url = %q", postgres.URL("postgres")), postgres.CPU
+	case "zookeeper":
+		setting = fmt.Sprintf("servers = [%q]", testserver.ZooKeeper(b, testserver.ZooKeeperOptions{Fast: true}).Servers()[0])
 	}
 	server := testserver.Start(b, program, "", "--config", testserver.CatalogConfig(b, store, setting, "rest_after = \"30s\"\n"))
 	return &hosting{server, dialWith(b, client.Config{Addr: server.Addr}), cpu}

@@ -3,11 +3,13 @@ package store
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/boardd/boardd/plugins/zookeeper/session"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
@@ -160,6 +162,52 @@ func TestRoot(t *testing.T) {
 	}
 }
 
+// TestRecent has a watcher be told which documents were changed, or that it has to read all.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	const folder = 100
+	node := func(version int32, data []byte) session.Node {
+		return session.Node{Data: data, Stat: &session.Stat{Czxid: folder, Version: version}}
+	}
+	for _, c := range []struct {
+		what    string
+		knows   []docChange // by itself
+		node    session.Node
+		version int32
+		want    []string
+		all     bool
+	}{
+		{"nothing was changed", nil, node(5, nil), 5, nil, false},
+		{"one change", nil, node(6, encodeRecent("a", 0, nil)), 5, []string{"a"}, false},
+		{"the one before is said, too", nil, node(7, encodeRecent("a", folder, []docChange{{6, "b"}})), 5, []string{"a", "b"}, false},
+		{"one document twice", nil, node(7, encodeRecent("a", folder, []docChange{{6, "a"}})), 5, []string{"a"}, false},
+		{"what is missing is known here", []docChange{{6, "c"}}, node(7, encodeRecent("a", folder, nil)), 5, []string{"a", "c"}, false},
+		{"one is missing", nil, node(7, encodeRecent("a", folder, []docChange{{5, "b"}})), 5, nil, true},
+		{"what is said is of the folder before", nil, node(7, encodeRecent("a", folder-1, []docChange{{6, "b"}})), 5, nil, true},
+		{"a program of before", nil, node(6, nil), 5, nil, true},
+		{"a later format", nil, node(6, []byte{9}), 5, nil, true},
+		{"fewer changes than were read", nil, node(4, encodeRecent("a", folder, nil)), 5, nil, true},
+	} {
+		r := &recent{}
+		r.learn(folder, c.knows...)
+		names, ok := r.since(c.node, folder, c.version)
+		slices.Sort(names)
+		if ok == c.all || !slices.Equal(names, c.want) {
+			t.Errorf("%s: %q, %v, want %q, %v", c.what, names, ok, c.want, !c.all)
+		}
+	}
+	r := &recent{}
+	for n := range int32(3 * maxRecent) {
+		r.learn(folder, docChange{n, strings.Repeat("n", MaxDocumentName)})
+	}
+	if data := r.encode(strings.Repeat("n", MaxDocumentName)); len(r.last) != maxRecent || len(data) > maxRecentBytes+MaxDocumentName {
+		t.Errorf("%d changes are known, and %d bytes written", len(r.last), len(data))
+	}
+	if r.learn(folder+1, docChange{1, "a"}); len(r.last) != 1 {
+		t.Errorf("of a folder that was made anew are known %v", r.last)
+	}
+}
+
 func FuzzRecord(f *testing.F) {
 	f.Add((&record{}).encode())
 	f.Add(fullRecord().encode())
@@ -180,6 +228,7 @@ func FuzzSmall(f *testing.F) {
 	f.Add((&answer{grants: []grant{{}}}).encode())
 	f.Add((&head{pieces: 2}).encode())
 	f.Add((&census{2: 1 << 40}).encode())
+	f.Add(encodeRecent("board/a", 7, []docChange{{3, "b"}, {4, ""}}))
 	f.Add(root{generation: 1}.encode())
 	f.Add(root{generation: 1, offset: 2, passage: transition.Passage{Move: [16]byte{1}}}.encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -201,6 +250,12 @@ func FuzzSmall(f *testing.F) {
 		if h, err := decodeHead(data); err == nil {
 			if back, err := decodeHead(h.encode()); err != nil || !bytes.Equal(back.data, h.data) {
 				t.Error(err)
+			}
+		}
+		if name, folder, earlier, err := decodeRecent(data); err == nil {
+			slices.Reverse(earlier)
+			if again, of, _, err := decodeRecent(encodeRecent(name, folder, earlier)); err != nil || again != name || of != folder {
+				t.Errorf("%q of %d became %q of %d, %v", name, folder, again, of, err)
 			}
 		}
 		if r, err := decodeRoot(data); err == nil && !bytes.Equal(r.encode(), data) {

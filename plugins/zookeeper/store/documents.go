@@ -22,6 +22,7 @@ type documents struct {
 	store   *Store
 	made    sync.Map // folders that are there
 	shelves sync.Map // by their paths, those that were open when they were read
+	recents sync.Map // by the names of spaces of no board, what was changed there last
 
 	latest atomic.Int64 // that now has said, in Unix milliseconds
 }

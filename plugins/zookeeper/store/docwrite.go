@@ -106,7 +106,6 @@ func (d *documents) write(ctx context.Context, s shelf, space driver.Space, doc 
 		failpoint.Hit("zookeeper/document/pieces-written")
 	}
 	s.check(m)
-	m.Set(d.folder(space), nil, -1)
 	var at int
 	if f.there {
 		at = m.Set(path, h.encode(), f.version)
@@ -116,7 +115,7 @@ func (d *documents) write(ctx context.Context, s shelf, space driver.Space, doc 
 	}
 	f.head.drop(m, path)
 	failpoint.Hit("zookeeper/document/before-multi")
-	done, err := m.Do(ctx)
+	done, err := d.commit(ctx, space, doc.Name, m)
 	failpoint.Hit("zookeeper/document/after-multi")
 	if err != nil {
 		return 0, d.unwritten(ctx, s, space, doc.Name, err)
@@ -201,15 +200,16 @@ func (d *documents) remove(ctx context.Context, space driver.Space, name string,
 		if err := d.deleteEntity(ctx, m, space, kind, entity, f.version); err != nil {
 			return err
 		}
+		_, err = m.Do(ctx)
 	} else {
 		path := d.path(space, name)
-		m.Set(d.folder(space), nil, -1)
 		if err := d.dropPieces(ctx, m, path); err != nil {
 			return err
 		}
 		m.Delete(path, f.version)
+		_, err = d.commit(ctx, space, name, m)
 	}
-	if _, err := m.Do(ctx); err != nil {
+	if err != nil {
 		return d.unwritten(ctx, s, space, name, err)
 	}
 	return nil

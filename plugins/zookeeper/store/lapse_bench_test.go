@@ -15,7 +15,7 @@ import (
 var received = regexp.MustCompile(`zk_packets_received\s+(\d+)`)
 
 // packets returns how many requests a server has had.
-func packets(b *testing.B, z *testserver.ZooKeeperEnsemble) int {
+func packets(b testing.TB, z *testserver.ZooKeeperEnsemble) int {
 	b.Helper()
 	m := received.FindStringSubmatch(z.Word(0, "mntr"))
 	if m == nil {
