@@ -57,10 +57,11 @@ func Observed(board string) error {
 // Told is what one watcher was told of the documents of a space, and what it has still to
 // be told. Only the watcher's goroutine may use it.
 type Told struct {
-	known   map[string]driver.Document // without data
-	changes []driver.DocumentChange
-	yield   func(driver.DocumentChange, error) bool
-	left    bool // the caller has left the loop
+	known    map[string]uint64    // the versions, of what may be a hundred thousand documents
+	expiring map[string]time.Time // of those that expire, which are few
+	changes  []driver.DocumentChange
+	yield    func(driver.DocumentChange, error) bool
+	left     bool // the caller has left the loop
 }
 
 // Is queues a document to be sent, unless the watcher knows this version of it.
@@ -68,7 +69,11 @@ func (t *Told) Is(doc driver.Document) {
 	if t.Knows(&doc) {
 		return
 	}
-	t.known[doc.Name] = driver.Document{Version: doc.Version, Expires: doc.Expires}
+	if t.known[doc.Name] = doc.Version; doc.Expires.IsZero() {
+		delete(t.expiring, doc.Name)
+	} else {
+		t.expiring[doc.Name] = doc.Expires
+	}
 	t.changes = append(t.changes, driver.DocumentChange{Document: doc})
 }
 
@@ -76,6 +81,7 @@ func (t *Told) Is(doc driver.Document) {
 func (t *Told) Gone(name string) {
 	if _, known := t.known[name]; known {
 		delete(t.known, name)
+		delete(t.expiring, name)
 		t.changes = append(t.changes, driver.DocumentChange{Document: driver.Document{Name: name}, Deleted: true})
 	}
 }
@@ -103,13 +109,13 @@ func (t *Told) Only(there map[string]bool) {
 // need not be read.
 func (t *Told) Knows(doc *driver.Document) bool {
 	before, known := t.known[doc.Name]
-	return known && before.Version == doc.Version
+	return known && before == doc.Version
 }
 
 // Due returns the names of the documents that the watcher knows and that have expired.
 func (t *Told) Due(now time.Time) (names []string) {
-	for name, doc := range t.known {
-		if doc.Expired(now) {
+	for name, expires := range t.expiring {
+		if doc := (driver.Document{Expires: expires}); doc.Expired(now) {
 			names = append(names, name)
 		}
 	}
@@ -131,9 +137,9 @@ func (t *Told) Tell() bool {
 
 // next returns when the first of the documents expires; zero: none does.
 func (t *Told) next() (first time.Time) {
-	for _, doc := range t.known {
-		if !doc.Expires.IsZero() && (first.IsZero() || doc.Expires.Before(first)) {
-			first = doc.Expires
+	for _, expires := range t.expiring {
+		if first.IsZero() || expires.Before(first) {
+			first = expires
 		}
 	}
 	return first
@@ -145,7 +151,7 @@ func (t *Told) next() (first time.Time) {
 // An error of either is sent, and ends the watch.
 func Watch(look func(t *Told) error, wait func(until time.Time) error) iter.Seq2[driver.DocumentChange, error] {
 	return func(yield func(driver.DocumentChange, error) bool) {
-		t := &Told{known: map[string]driver.Document{}, yield: yield}
+		t := &Told{known: map[string]uint64{}, expiring: map[string]time.Time{}, yield: yield}
 		for synced := false; ; synced = true {
 			err := look(t)
 			if err == nil && !synced {
