@@ -100,22 +100,24 @@ func keysWindow(e *env) {
 	if !e.keyed() {
 		return
 	}
-	const window = job.MinLease
-	timed := driver.Key{Name: "a", For: window}
-	first := postKeyed(timed)
+	long, short := driver.Key{Name: "a", For: time.Hour}, driver.Key{Name: "b", For: job.MinLease}
+	first := postKeyed(long)
 	e.must(first)
-	second := postKeyed(timed)
-	e.keyTaken(second, "a", first.Job, "within the time of the key")
+	e.keyTaken(postKeyed(long), "a", first.Job, "within the time of the key")
+	e.must(plain(driver.Remove, first.Job))
+	e.keyTaken(postKeyed(openKey("a")), "a", first.Job, "the job ended within the time of its key")
+	e.must(plain(driver.Purge, first.Job))
+	e.keyTaken(postKeyed(openKey("a")), "a", first.Job, "the job was purged within the time of its key")
+
+	outlives, second := postKeyed(short), postKeyed(short)
+	e.must(outlives)
 	e.lapse()
 	e.must(second)
 	e.must(plain(driver.Remove, second.Job))
-	third := postKeyed(openKey("a"))
-	e.keyTaken(third, "a", second.Job, "the job ended within the time of its key")
 	e.must(plain(driver.Purge, second.Job))
-	e.keyTaken(third, "a", second.Job, "the job was purged within the time of its key")
 	e.lapse()
-	e.must(third)
-	e.state(first.Job, job.Unclaimed, "it outlived the time of its key")
+	e.must(postKeyed(openKey("b")))
+	e.state(outlives.Job, job.Unclaimed, "it outlived the time of its key")
 }
 
 // keysNumber checks that a key is taken with growing numbers only, for good.
