@@ -120,13 +120,30 @@ func Changes(ctx context.Context, bell *Bell, after driver.Position,
 func Documents(ctx context.Context, bell *Bell,
 	list func(ctx context.Context, fresh func(*driver.Document) bool) ([]driver.Document, error),
 ) iter.Seq2[driver.DocumentChange, error] {
-	var rung <-chan struct{}
-	return document.Watch(func(t *document.Told) error {
-		rung = bell.next()
+	return Space(ctx, bell, func(ctx context.Context, t *document.Told) error {
 		now, err := list(ctx, func(d *driver.Document) bool { return !t.Knows(d) })
 		if err == nil {
 			t.All(now)
 		}
 		return err
-	}, func(until time.Time) error { return bell.wait(ctx, rung, until) })
+	})
+}
+
+// dueAgain is how soon at the earliest there is a look for a document that has expired: on
+// the store's clock it may be a little later than on this machine's.
+const dueAgain = 50 * time.Millisecond
+
+// Space implements Watch for a space whose store tells which documents were changed. look
+// is that of document.Watch, and is called again after each ring.
+func Space(ctx context.Context, bell *Bell, look func(ctx context.Context, t *document.Told) error) iter.Seq2[driver.DocumentChange, error] {
+	var rung <-chan struct{}
+	return document.Watch(func(t *document.Told) error {
+		rung = bell.next()
+		return look(ctx, t)
+	}, func(until time.Time) error {
+		if soonest := time.Now().Add(dueAgain); !until.IsZero() && until.Before(soonest) {
+			until = soonest
+		}
+		return bell.wait(ctx, rung, until)
+	})
 }
