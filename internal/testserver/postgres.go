@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -196,6 +197,30 @@ func (p *Postgres) SQL(database, text string) string {
 		p.t.Fatalf("psql: %v\n%s", err, out)
 	}
 	return string(out)
+}
+
+// Dump returns a schema of a database as SQL, with what its tables hold.
+func (p *Postgres) Dump(database, schema string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(p.programs, "pg_dump"), "-n", schema, "-d", p.URL(database)).Output() //nolint:gosec // the test's own
+	if err != nil {
+		p.t.Fatalf("pg_dump: %v", err)
+	}
+	return string(out)
+}
+
+// Restore runs SQL, such as Dump returned, on a database in one transaction.
+func (p *Postgres) Restore(database, dump string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	psql := exec.CommandContext(ctx, filepath.Join(p.programs, "psql"), "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", p.URL(database)) //nolint:gosec // likewise
+	psql.Stdin = strings.NewReader(dump)
+	if out, err := psql.CombinedOutput(); err != nil {
+		p.t.Fatalf("psql: %v\n%s", err, out)
+	}
 }
 
 // Tell is SQL for a server that may be away, standing still, or about to end: each

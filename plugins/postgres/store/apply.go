@@ -101,7 +101,7 @@ func (t *batch) commit(queue *pgx.Batch) error {
 	}
 	if t.head.position != t.before.position { // even if nobody knows: a watcher sees what is there
 		t.board.watch.Ring()
-		t.news.add(t.board.id, false)
+		t.news.add(t.board.id)
 	}
 	return err
 }

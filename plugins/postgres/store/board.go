@@ -213,8 +213,9 @@ func (s *store) DropBoard(ctx context.Context, name string) error {
 	if b != nil {
 		b.watch.Ring()
 	}
-	s.documents.Ring()
-	s.news.add(id, true)
+	s.feed.ring()
+	s.news.add(id)
+	s.news.addSpaces()
 	return nil
 }
 

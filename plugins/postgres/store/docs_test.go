@@ -42,7 +42,7 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("what boardd doctor may find, %s, is not in the table of findings", name)
 		}
 	}
-	for _, table := range append([]string{"store", "migrations", "documents", "positions", "document_versions"}, tables...) {
+	for _, table := range append([]string{"store", "migrations", "documents", "positions", "document_versions", "document_changes"}, tables...) {
 		if !strings.Contains(string(page), "`"+table+"`") {
 			t.Errorf("%s is not in the table of tables", table)
 		}

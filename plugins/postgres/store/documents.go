@@ -3,13 +3,11 @@ package store
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/document"
-	"github.com/boardd/boardd/sdk/driver/poll"
 	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -31,20 +29,20 @@ func (d documents) Get(ctx context.Context, space driver.Space, name string) (do
 	if err := check(space, name); err != nil {
 		return doc, err
 	}
-	doc.Name = name
-	var expires int64
-	err = d.again(ctx, func(ctx context.Context) error {
-		return d.pool.QueryRow(ctx, d.sql(`SELECT version, expires, data`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).
-			Scan(&doc.Version, &expires, &doc.Data)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return driver.Document{}, document.NotThere(name)
+	list, err := d.named(ctx, space, name, "data")
+	switch {
+	case err != nil:
+		return doc, err
+	case len(list) == 0:
+		return doc, document.NotThere(name)
 	}
-	if err != nil {
-		return driver.Document{}, failed(ctx, err)
-	}
-	doc.Expires = fromNanos(expires)
-	return doc, nil
+	return list[0], nil
+}
+
+// named returns the document of a name with data, if it is there.
+func (d documents) named(ctx context.Context, space driver.Space, name, data string) (list []driver.Document, err error) {
+	list, _, err = d.read(ctx, `SELECT name, version, expires, `+data+thereNow+`AND name = $3`, []byte(space.Board), []byte(space.Name), []byte(name))
+	return list, err
 }
 
 // maxName is the longest name of a document; the key of an index has to hold it.
@@ -165,23 +163,18 @@ func (d documents) change(ctx context.Context, space driver.Space, text string, 
 	if none {
 		return pgx.ErrNoRows
 	}
-	d.documents.Ring()
-	d.news.add(0, true)
+	d.feed.changed(space)
+	d.news.addSpace(space)
 	return nil
 }
 
 // present returns the version of a document; 0: there is none.
 func (d documents) present(ctx context.Context, space driver.Space, name string) (version uint64, err error) {
-	err = d.within(ctx, func(ctx context.Context) error {
-		return d.pool.QueryRow(ctx, d.sql(`SELECT version`+thereNow+`AND name = $3`), []byte(space.Board), []byte(space.Name), []byte(name)).Scan(&version)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
+	list, err := d.named(ctx, space, name, "NULL::bytea")
+	if len(list) > 0 {
+		version = list[0].Version
 	}
-	if err != nil {
-		return 0, failed(ctx, err)
-	}
-	return version, nil
+	return version, err
 }
 
 func (d documents) List(ctx context.Context, space driver.Space, after string, limit int) ([]driver.Document, error) {
@@ -192,78 +185,7 @@ func (d documents) List(ctx context.Context, space driver.Space, after string, l
 	if limit > 0 {
 		most = &limit
 	}
-	return d.list(ctx, `SELECT name, version, expires, data`+thereNow+`AND name > $3 ORDER BY name LIMIT $4`,
+	list, _, err := d.read(ctx, `SELECT name, version, expires, data`+thereNow+`AND name > $3 ORDER BY name LIMIT $4`,
 		[]byte(space.Board), []byte(space.Name), []byte(after), most)
-}
-
-// Watch compares what is there with what it has sent, whenever somebody has changed a
-// document.
-func (d documents) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
-	return poll.Documents(ctx, &d.documents, func(ctx context.Context, fresh func(*driver.Document) bool) ([]driver.Document, error) {
-		if err := space.Check(); err != nil {
-			return nil, err
-		}
-		list, err := d.list(ctx, `SELECT name, version, expires, NULL::bytea`+thereNow, []byte(space.Board), []byte(space.Name))
-		if err != nil {
-			return nil, err
-		}
-		return d.withData(ctx, space, list, fresh)
-	})
-}
-
-// withData adds the data of documents that are fresh. One that was changed since the list
-// was read has what it is now, and one that is gone is left out.
-func (d documents) withData(ctx context.Context, space driver.Space, list []driver.Document, fresh func(*driver.Document) bool) ([]driver.Document, error) {
-	var names []string
-	for i := range list {
-		if fresh(&list[i]) {
-			names = append(names, list[i].Name)
-		}
-	}
-	if names == nil {
-		return list, nil
-	}
-	read, err := d.list(ctx, `SELECT d.* FROM unnest($3::bytea[]) k (name) CROSS JOIN LATERAL (SELECT name, version, expires, data`+thereNow+`AND name = k.name OFFSET 0) d`,
-		[]byte(space.Board), []byte(space.Name), texts(names))
-	if err != nil {
-		return nil, err
-	}
-	now := map[string]driver.Document{}
-	for _, doc := range read {
-		now[doc.Name] = doc
-	}
-	there := list[:0]
-	for _, doc := range list {
-		if fresh(&doc) {
-			var ok bool
-			if doc, ok = now[doc.Name]; !ok {
-				continue
-			}
-		}
-		there = append(there, doc)
-	}
-	return there, nil
-}
-
-// list runs a statement that reads documents.
-func (d documents) list(ctx context.Context, text string, args ...any) (list []driver.Document, err error) {
-	err = d.again(ctx, func(ctx context.Context) error {
-		rows, err := d.pool.Query(ctx, d.sql(text), args...)
-		if err != nil {
-			return err
-		}
-		var name, data []byte
-		var doc driver.Document
-		var expires int64
-		list = nil
-		_, err = pgx.ForEachRow(rows, []any{&name, &doc.Version, &expires, &data}, func() error {
-			list = append(list, driver.Document{Name: string(name), Version: doc.Version, Expires: fromNanos(expires), Data: append([]byte(nil), data...)})
-			return nil
-		})
-		return err
-	})
-	if err != nil {
-		return nil, failed(ctx, err)
-	}
-	return list, nil
+	return list, err
 }

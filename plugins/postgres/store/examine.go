@@ -95,7 +95,7 @@ var looks = []look{{
 // indexes are those without which something would read a whole table.
 var indexes = []string{
 	"boards_pkey", "boards_name_key", "batches_pkey", "jobs_pkey", "jobs_by_place", "finals_by_time", "finals_by_place", "parts_pkey", "stamps_pkey",
-	"stamps_by_op", "changes_pkey", "limits_pkey", "documents_pkey", "keys_pkey", "keys_by_key", "inbox_pkey", "inbox_by_xact", "inbox_by_board", "posters_pkey",
+	"stamps_by_op", "changes_pkey", "limits_pkey", "documents_pkey", "document_changes_pkey", "document_changes_by_xact", "keys_pkey", "keys_by_key", "inbox_pkey", "inbox_by_xact", "inbox_by_board", "posters_pkey",
 }
 
 // Examine says what is wrong with the database, when the first board is looked at, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"hash/fnv"
 	"maps"
 	"strconv"
 	"strings"
@@ -12,28 +13,48 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // News are what other drivers on the store are to be told: which boards were changed,
-// and whether documents were.
+// and documents of which spaces.
 type news struct {
-	mu        sync.Mutex
-	boards    map[int64]bool
-	documents bool
-	wake      chan struct{} // has room for one
+	mu         sync.Mutex
+	boards     map[int64]bool
+	documents  bool            // some were changed:
+	spaces     map[string]bool // those of the spaces that have these words,
+	everySpace bool            // or of any
+	wake       chan struct{}   // has room for one
 
 	deaf bool      // what was told did not come back: a pool of connections may be in between
 	told time.Time // when something was told that has not come back; zero: nothing
 }
 
-// add notes a change that was committed.
-func (n *news) add(board int64, documents bool) {
+// add notes a change of a board that was committed.
+func (n *news) add(board int64) {
 	n.mu.Lock()
-	if board != 0 {
-		n.boards[board] = true
+	n.boards[board] = true
+	n.mu.Unlock()
+	n.ring()
+}
+
+// addSpace notes a change of documents of a space that was committed.
+func (n *news) addSpace(space driver.Space) {
+	n.mu.Lock()
+	n.documents = true
+	if n.spaces[wordOf(space)] = true; len(n.spaces) > maxSpaces {
+		n.everySpace = true
+		clear(n.spaces)
 	}
-	n.documents = n.documents || documents
+	n.mu.Unlock()
+	n.ring()
+}
+
+// addSpaces notes a change of documents of any space that was committed.
+func (n *news) addSpaces() {
+	n.mu.Lock()
+	n.documents, n.everySpace = true, true
 	n.mu.Unlock()
 	n.ring()
 }
@@ -58,14 +79,37 @@ const (
 // maxNews is how long a notification may be; PostgreSQL's bound is 8000 bytes.
 const maxNews = 7000
 
+// maxSpaces is of how many spaces one notification tells by their words.
+const maxSpaces = 128
+
+// What a notification has for documents. Programs of before the words of spaces know the
+// first alone, and look into all of them; such a one says no more, and then any was changed.
+const (
+	wordOfDocuments = "d"
+	wordOfSpace     = "d:"
+)
+
+// wordOf is the word of a space. Two spaces may have the same: then somebody looks in vain.
+func wordOf(space driver.Space) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(space.Board + "\x00" + space.Name)) // never fails
+	return wordOfSpace + strconv.FormatUint(h.Sum64(), 36)
+}
+
 // take returns what is to be told, as a notification, and leaves what does not fit.
 func (n *news) take() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var text strings.Builder
 	if n.documents {
-		text.WriteString(" d")
-		n.documents = false
+		text.WriteString(" " + wordOfDocuments)
+		if !n.everySpace {
+			for word := range n.spaces {
+				text.WriteString(" " + word)
+			}
+		}
+		n.documents, n.everySpace = false, false
+		clear(n.spaces)
 	}
 	for id := range maps.Keys(n.boards) {
 		if text.Len() > maxNews {
@@ -146,13 +190,24 @@ func (s *store) hear(ctx context.Context, config *pgx.ConnConfig) error {
 			return err
 		}
 		s.news.setDeaf(false)
-		for word := range strings.FieldsSeq(notice.Payload) {
-			if word == "d" {
-				s.documents.Ring()
-			} else if id, err := strconv.ParseInt(word, 10, 64); err == nil {
-				s.ring(id)
-			}
+		s.heard(notice.Payload)
+	}
+}
+
+// heard wakes those who watch what a notification tells of.
+func (s *store) heard(text string) {
+	documents, named, watched := false, false, false
+	for word := range strings.FieldsSeq(text) {
+		if word == wordOfDocuments {
+			documents = true
+		} else if strings.HasPrefix(word, wordOfSpace) {
+			named, watched = true, watched || s.feed.watches(word)
+		} else if id, err := strconv.ParseInt(word, 10, 64); err == nil {
+			s.ring(id)
 		}
+	}
+	if documents && (watched || !named) {
+		s.feed.ring()
 	}
 }
 
@@ -197,7 +252,7 @@ func (s *store) ring(id int64) {
 }
 
 func (s *store) ringAll() {
-	s.documents.Ring()
+	s.feed.ring()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.boards {
@@ -226,10 +281,10 @@ func (s *store) followOthers(ctx context.Context) {
 // A follower remembers what there was when it asked last.
 type follower struct {
 	*store
-	positions, versions int64           // that were given out
-	stillDocuments      int             // how often no version was, since then
-	still               int             // how often no position was
-	seen                map[int64]int64 // positions of boards
+	positions, changes int64           // numbers of those of boards, and of documents, that were given out
+	stillDocuments     int             // how often none of documents was, since then
+	still              int             // how often no position was
+	seen               map[int64]int64 // positions of boards
 }
 
 // How often there is a look though no number was given out since the last one. A number
@@ -240,19 +295,19 @@ const (
 )
 
 func (f *follower) ask(ctx context.Context) error {
-	var p, v int64
-	err := f.pool.QueryRow(ctx, f.sql(`SELECT p.last_value, v.last_value FROM {s}.positions p, {s}.document_versions v`)).Scan(&p, &v)
+	var p, c int64
+	err := f.pool.QueryRow(ctx, f.sql(`SELECT p.last_value, c.last_value FROM {s}.positions p, {s}.document_change_numbers c`)).Scan(&p, &c)
 	if err != nil {
 		return err
 	}
 	if f.still++; p != f.positions {
 		f.positions, f.still = p, 0
 	}
-	if f.stillDocuments++; v != f.versions {
-		f.versions, f.stillDocuments = v, 0
+	if f.stillDocuments++; c != f.changes {
+		f.changes, f.stillDocuments = c, 0
 	}
 	if f.stillDocuments < lookAgain || f.stillDocuments%lookNow == 0 {
-		f.documents.Ring()
+		f.feed.ring()
 	}
 	if f.still < lookAgain || f.still%lookNow == 0 {
 		return f.askBoards(ctx)

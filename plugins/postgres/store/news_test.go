@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,9 +81,12 @@ func TestDeaf(t *testing.T) {
 // TestNewsFit: what does not fit into one notification is told by the next.
 func TestNewsFit(t *testing.T) {
 	t.Parallel()
-	n := news{wake: make(chan struct{}, 1), boards: map[int64]bool{}}
+	n := news{wake: make(chan struct{}, 1), boards: map[int64]bool{}, spaces: map[string]bool{}}
 	for id := range int64(3000) {
-		n.add(id+1e9, id == 7)
+		n.add(id + 1e9)
+	}
+	for i := range maxSpaces {
+		n.addSpace(driver.Space{Board: strconv.Itoa(i), Name: "settings"})
 	}
 	told := 0
 	for len(n.wake) > 0 {
@@ -93,7 +97,7 @@ func TestNewsFit(t *testing.T) {
 		}
 		told += len(strings.Fields(text))
 	}
-	if told != 3001 || len(n.boards) != 0 {
-		t.Errorf("%d words were told of 3001, and %d boards are left", told, len(n.boards))
+	if want := 3000 + maxSpaces + 1; told != want || len(n.boards) != 0 {
+		t.Errorf("%d words were told of %d, and %d boards are left", told, want, len(n.boards))
 	}
 }

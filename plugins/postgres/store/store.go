@@ -32,9 +32,9 @@ type store struct {
 	id  [8]byte
 	log *slog.Logger
 
-	texts     sync.Map  // statements by what they are made of
-	documents poll.Bell // rings when a document was changed, here or elsewhere
-	news      news      // what other drivers are to be told
+	texts sync.Map // statements by what they are made of
+	feed  feed     // tells those who watch documents what was changed
+	news  news     // what other drivers are to be told
 
 	full atomic.Int64 // when the disk was full last, in nanoseconds since 1970; 0: it is not
 
@@ -56,19 +56,26 @@ func connect(ctx context.Context, c driver.Config) (*store, settings, error) {
 	if err != nil {
 		return nil, settings, err
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+	s, err := reach(ctx, settings, c.Logger)
+	return s, settings, err
+}
+
+// reach makes a store, and connects.
+func reach(ctx context.Context, settings settings, logger *slog.Logger) (s *store, err error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
 	}
 	settings.pool.ConnConfig.OnNotice = noteWarning
-	s := &store{
+	s = &store{
 		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
-		patience: answerWithin, log: c.Logger, boards: map[string]*board{}, news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}},
+		patience: answerWithin, log: logger, boards: map[string]*board{},
+		news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}, spaces: map[string]bool{}}, feed: newFeed(),
 	}
 	s.size = poll.NewFigure(sizeEvery, s.databaseSize)
 	if s.pool, err = s.pooler.connect(ctx, settings.pool); err != nil {
-		return nil, settings, failed(ctx, err)
+		return nil, failed(ctx, err)
 	}
-	return s, settings, nil
+	return s, nil
 }
 
 // open connects to the server, makes the tables where that is wanted, and begins to
@@ -78,12 +85,23 @@ func open(ctx context.Context, c driver.Config) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.prepare(ctx, settings.migrate); err != nil {
-		s.pool.Close()
+	if err := s.start(ctx, settings); err != nil {
 		return nil, err
 	}
-	s.follow(settings)
 	return s, nil
+}
+
+func (s *store) start(ctx context.Context, settings settings) error {
+	err := s.prepare(ctx, settings.migrate)
+	if err == nil {
+		err = s.readChanges(ctx) // of those from now on; who begins to watch reads what there is
+	}
+	if err != nil {
+		s.pool.Close()
+		return err
+	}
+	s.follow(settings)
+	return nil
 }
 
 // follow begins to listen for what others change, until Close.
@@ -93,6 +111,7 @@ func (s *store) follow(settings settings) {
 	s.ends.Go(func() { s.listen(working, settings.pool.ConnConfig.Copy()) })
 	s.ends.Go(func() { s.announce(working) })
 	s.ends.Go(func() { s.followOthers(working) })
+	s.ends.Go(func() { s.followDocuments(working) })
 	s.ends.Go(func() { s.followInbox(working) })
 }
 
@@ -175,7 +194,7 @@ func (s *store) databaseSize(ctx context.Context) (size int64, err error) {
 func (s *store) Close() error {
 	s.end()
 	s.size.Close()
-	s.documents.Close()
+	s.feed.close()
 	s.mu.Lock()
 	for _, b := range s.boards {
 		b.watch.Close()
