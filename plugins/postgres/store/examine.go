@@ -81,6 +81,12 @@ var looks = []look{{
 	args: func(s *store) []any { return []any{s.quoted, indexes} },
 	mend: "REINDEX, or CREATE INDEX as boardd's migrations have it",
 }, {
+	sql: `SELECT 3, 'missing-trigger', e.name, 'the trigger is not there, or disabled: servers do not see what others change in documents'
+		FROM unnest($2::text[]) e (name) LEFT JOIN pg_class c ON c.relname = 'documents' AND c.relnamespace = to_regnamespace($1)
+			LEFT JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgname = e.name WHERE (t.tgenabled IN ('O', 'A')) IS NOT TRUE`,
+	args: func(s *store) []any { return []any{s.quoted, triggers} },
+	mend: "ALTER TABLE documents ENABLE TRIGGER, or CREATE TRIGGER as boardd's migrations have it",
+}, {
 	sql: `SELECT 3, 'missing-right', format('%s on %s', r.name, c.relname), format('the role %s lacks this right', current_user)
 		FROM pg_class c CROSS JOIN unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) r (name)
 		WHERE c.relnamespace = to_regnamespace($1) AND c.relkind = 'r' AND c.relname <> ALL ('{migrations,posters,store}') AND NOT has_table_privilege(c.oid, r.name)`,
@@ -97,6 +103,9 @@ var indexes = []string{
 	"boards_pkey", "boards_name_key", "batches_pkey", "jobs_pkey", "jobs_by_place", "finals_by_time", "finals_by_place", "parts_pkey", "stamps_pkey",
 	"stamps_by_op", "changes_pkey", "limits_pkey", "documents_pkey", "document_changes_pkey", "document_changes_by_xact", "keys_pkey", "keys_by_key", "inbox_pkey", "inbox_by_xact", "inbox_by_board", "posters_pkey",
 }
+
+// triggers are those without which a change of documents is not seen.
+var triggers = []string{"document_inserted", "document_updated", "document_deleted", "documents_emptied"}
 
 // Examine says what is wrong with the database, when the first board is looked at, and
 // what waits too long in a board's inbox. It reads a few rows of PostgreSQL's own tables.

@@ -48,7 +48,8 @@ func TestExamine(t *testing.T) {
 			t.Errorf("a database with which nothing is wrong: %+v", f)
 		}
 	}
-	p.SQL("postgres", `GRANT pg_read_all_stats TO boardd; REVOKE DELETE ON boardd.jobs FROM boardd; DROP INDEX boardd.jobs_by_place`)
+	p.SQL("postgres", `GRANT pg_read_all_stats TO boardd; REVOKE DELETE ON boardd.jobs FROM boardd; DROP INDEX boardd.jobs_by_place;
+		ALTER TABLE boardd.documents DISABLE TRIGGER document_deleted`)
 	p.SQL("postgres", `ALTER SYSTEM SET autovacuum = off`)
 	p.SQL("postgres", `SELECT pg_reload_conf()`)
 	p.SQL("postgres", `INSERT INTO boardd.boards (name) VALUES ('a/b');
@@ -56,7 +57,7 @@ func TestExamine(t *testing.T) {
 	testserver.Eventually(t, "the settings are read", func() bool { return p.SQL("postgres", `SHOW autovacuum`) == "off\n" })
 	found := examine()
 	for code, subject := range map[string]string{
-		"missing-right": "DELETE on jobs", "missing-index": "jobs_by_place", "autovacuum-off": "autovacuum", "refused-postings": "inbox", "not-synced": "fsync",
+		"missing-right": "DELETE on jobs", "missing-index": "jobs_by_place", "missing-trigger": "document_deleted", "autovacuum-off": "autovacuum", "refused-postings": "inbox", "not-synced": "fsync",
 		"standbys": "synchronous_standby_names",
 	} {
 		if f := found[code]; f.Subject != subject || f.Problem == "" {

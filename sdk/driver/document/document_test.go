@@ -118,3 +118,40 @@ func TestLeft(t *testing.T) {
 		break
 	}
 }
+
+// TestExpiresNoMore: a document that was made to last wakes nobody, and neither does one that
+// is gone.
+func TestExpiresNoMore(t *testing.T) {
+	t.Parallel()
+	soon := time.Now().Add(time.Minute)
+	looks := 0
+	watch := document.Watch(func(w *document.Told) error {
+		if looks++; looks == 1 {
+			w.Is(driver.Document{Name: "a", Version: 1, Expires: soon})
+			w.Is(driver.Document{Name: "b", Version: 2, Expires: soon.Add(time.Minute)})
+			return nil
+		}
+		w.Is(driver.Document{Name: "a", Version: 3})
+		w.Gone("b")
+		if due := w.Due(soon.Add(time.Hour)); len(due) > 0 {
+			t.Errorf("%q have expired: want none", due)
+		}
+		return nil
+	}, func(until time.Time) error {
+		switch {
+		case looks == 1 && !until.Equal(soon):
+			t.Errorf("the first document expires at %v: want %v", until, soon)
+		case looks == 2 && !until.IsZero():
+			t.Errorf("a document expires at %v: want none", until)
+		case looks == 2:
+			return job.Errorf(job.Unavailable, "the store was closed")
+		}
+		return nil
+	})
+	for range watch {
+		continue // what is told, TestWatch has
+	}
+	if looks != 2 {
+		t.Errorf("the watcher looked %d times: want 2", looks)
+	}
+}

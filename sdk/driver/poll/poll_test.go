@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/document"
 	"github.com/boardd/boardd/sdk/driver/poll"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -146,6 +147,41 @@ func TestDocuments(t *testing.T) {
 		want("0 false false")
 		if job.KindOf(end) != job.Interrupted {
 			t.Errorf("the watcher went, and its watch ended with %v", end)
+		}
+	})
+}
+
+// TestStoreBehind: a store whose clock is behind has a document still that has expired here. It
+// is asked again, and not without a pause.
+func TestStoreBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var bell poll.Bell
+		expires := time.Now().Add(time.Minute)
+		behind := time.Second
+		asked := 0
+		told := ""
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for c, err := range poll.Space(ctx, &bell, func(_ context.Context, t *document.Told) error {
+			asked++
+			doc := driver.Document{Name: "a", Version: 1, Expires: expires}
+			if doc.Expired(time.Now().Add(-behind)) {
+				t.Gone("a")
+			} else {
+				t.Is(doc)
+			}
+			return nil
+		}) {
+			if told += fmt.Sprint(c.Document.Name, c.Deleted, err != nil, " "); c.Deleted {
+				break
+			}
+		}
+		if want := "afalse false false false atrue false "; told != want {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if most := 25; asked > most {
+			t.Errorf("the store was asked %d times in the second that it is behind: want at most %d", asked, most)
 		}
 	})
 }
