@@ -69,8 +69,8 @@ func TestChangeCostsItself(t *testing.T) {
 		quiet(t, count)
 		change(name)
 		knows(name, "x")
-		if _, changes, reads, docs := count.take(); reads != 1 || docs != 1 || changes > 3 {
-			t.Errorf("%s: %d documents were read in %d reads after %d rows of changes: want one", name, docs, reads, changes)
+		if looks, changes, reads, docs := count.take(); reads != 1 || docs != 1 || changes > looks { // one that finds none has a row, too
+			t.Errorf("%s: %d documents were read in %d reads after %d looks with %d rows: want one", name, docs, reads, looks, changes)
 		}
 	}
 	quiet(t, count)
