@@ -148,8 +148,12 @@ func TestExpiresNoMore(t *testing.T) {
 		}
 		return nil
 	})
-	for range watch {
-		continue // what is told, TestWatch has
+	var end error
+	for _, err := range watch {
+		end = err // what is told, TestWatch has
+	}
+	if job.KindOf(end) != job.Unavailable {
+		t.Errorf("the store was closed, and the watch ended with %v", end)
 	}
 	if looks != 2 {
 		t.Errorf("the watcher looked %d times: want 2", looks)
