@@ -458,8 +458,16 @@ func TestTokensAtTheirEdges(t *testing.T) {
 	if _, _, err := op.CreateToken(ctx, n); !errors.Is(err, job.QuotaExceeded) {
 		t.Errorf("one more than %d: %v", admin.MaxTokens, err)
 	}
-	if list, err := op.Tokens(""); err != nil || len(list) != admin.MaxTokens+2 { // with those of the configuration
-		t.Errorf("%d tokens are listed (%v)", len(list), err)
+	list, err := op.Tokens("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for range list {
+		listed++
+	}
+	if listed != admin.MaxTokens+2 { // with those of the configuration
+		t.Errorf("%d tokens are listed", listed)
 	}
 }
 

@@ -19,27 +19,34 @@ import (
 // PlaceInfo is a place in a backend's store, and whose it is.
 type PlaceInfo struct {
 	Location      string
+	Key           string // where it stands in Places
 	Tenant, Board string
 	Servers       []string // that live and say that they serve the board there
 }
 
-// Places returns which board lies where on a backend.
-func (h *Host) Places(ctx context.Context, backend string) ([]PlaceInfo, error) {
+// Places returns which board lies where on a backend: those places whose keys come after one,
+// at most so many, by their keys; 0: all.
+func (h *Host) Places(ctx context.Context, backend, after string, most int) ([]PlaceInfo, error) {
 	on, docs, err := h.storeOf(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
-	uses, err := on.placesIn(docs).List(ctx)
+	taken, err := on.placesIn(docs).List(ctx, after, most)
 	if err != nil {
 		return nil, err
+	}
+	uses := make([]catalog.Use, len(taken))
+	for i := range taken {
+		uses[i] = taken[i].Use
 	}
 	servers, err := catalog.Servers(ctx, docs, uses)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]PlaceInfo, len(uses))
-	for i, use := range uses {
-		list[i] = h.placeInfo(on, use, servers[i])
+	list := make([]PlaceInfo, len(taken))
+	for i := range taken {
+		list[i] = h.placeInfo(on, taken[i].Use, servers[i])
+		list[i].Key = taken[i].Key
 	}
 	return list, nil
 }

@@ -3,10 +3,12 @@ package host_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
@@ -72,6 +74,47 @@ func TestManyBoardsAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPageOfPlaces: what a page of places reads of a store does not grow with the places.
+func TestPageOfPlaces(t *testing.T) {
+	t.Parallel()
+	counts := &docCounts{}
+	program := memdriver.Program()
+	d, err := program.Open(t.Context(), driver.Config{Settings: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	docs, places := d.Documents(), catalog.NewPlaces(d.Documents(), "store")
+	const all, most = 600, 20
+	for i := range all {
+		use := catalog.Use{Tenant: "default", Board: fmt.Sprint("b", i)}
+		if err := places.Occupy(t.Context(), catalog.LocationOf(nil, fmt.Sprint("default/b", i)), use, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	words := catalog.NewPresence(docs, catalog.Host{ID: "another"}, slog.New(slog.DiscardHandler))
+	for i := range all {
+		use := catalog.Use{Tenant: "default", Board: fmt.Sprint("b", i)}
+		if _, err := words.Serve(t.Context(), catalog.LocationOf(nil, fmt.Sprint("default/b", i)), use); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return counted{d, counts}, nil }
+	h, s := open(t, host.Config{Config: oneBackend("", board("own", "store")), Drivers: map[string]driver.Program{"memory": program}})
+	ready(t, s, "own")
+	list, err := h.Places(within(t), "store", "7", most)
+	if err != nil || len(list) != most || list[0].Key < "7" || len(list[0].Servers) != 1 {
+		t.Fatalf("%d places, %v", len(list), err)
+	}
+	before := counts.read.Load()
+	if list, err = h.Places(within(t), "store", list[most-1].Key, most); err != nil || len(list) != most {
+		t.Fatalf("%d places, %v", len(list), err)
+	}
+	if read := counts.read.Load() - before; read > 400 {
+		t.Errorf("a page of %d of %d places read %d documents", most, all, read)
 	}
 }
 

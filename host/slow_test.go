@@ -112,9 +112,9 @@ func TestMadeElsewhereAMomentAgo(t *testing.T) {
 func TestListsBeforeTheCatalogWasRead(t *testing.T) {
 	t.Parallel()
 	lists := map[string]func(*admin.Session) error{
-		"tenants":  func(s *admin.Session) error { _, err := s.Tenants(); return err },
-		"tokens":   func(s *admin.Session) error { _, err := s.Tokens(""); return err },
-		"boards":   func(s *admin.Session) error { _, err := s.TenantBoards(""); return err },
+		"tenants":  func(s *admin.Session) error { _, err := s.Tenants(""); return err },
+		"tokens":   func(s *admin.Session) error { _, err := s.Tokens("", ""); return err },
+		"boards":   func(s *admin.Session) error { _, err := s.TenantBoards("", ""); return err },
 		"policies": func(s *admin.Session) error { _, err := s.Policies(""); return err },
 		"asked":    func(s *admin.Session) error { _, err := s.Asked("", "declared"); return err },
 		"known":    func(s *admin.Session) error { return s.Known() }, // ListBoards asks it

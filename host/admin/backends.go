@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
@@ -74,12 +75,16 @@ func (s *Session) Backup(ctx context.Context, backend string, rate int64, w io.W
 	return s.host.Backup(ctx, backend, rate, w)
 }
 
-// ListPlaces returns which board lies where on a backend.
-func (s *Session) ListPlaces(ctx context.Context, backend string) ([]host.PlaceInfo, error) {
+// ListPlaces returns which board lies where on a backend: those places whose keys come after
+// one, at most so many, by their keys; 0: all.
+func (s *Session) ListPlaces(ctx context.Context, backend, after string, most int) ([]host.PlaceInfo, error) {
 	if err := s.principal.Check("ListPlaces", ""); err != nil {
 		return nil, err
 	}
-	return s.host.Places(ctx, backend)
+	if after != "" && !catalog.IsKey(after) {
+		return nil, job.Errorf(job.Invalid, "pageToken: want one that a page of these places gave, got %q", tenant.Clip(after))
+	}
+	return s.host.Places(ctx, backend, after, most)
 }
 
 // ListServers returns the servers of the fleet, by what they advertise.
@@ -105,7 +110,7 @@ func (s *Session) ReleasePlace(ctx context.Context, backend, location string, fo
 	if err := s.principal.Check("ReleasePlace", ""); err != nil {
 		return host.PlaceInfo{}, err
 	}
-	list, err := s.ListPlaces(ctx, backend)
+	list, err := s.host.Places(ctx, backend, "", 0)
 	if err != nil {
 		return host.PlaceInfo{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"iter"
 	"reflect"
 	"slices"
 
@@ -51,18 +52,21 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (d
 	return directory.ShownBoard(made), err
 }
 
-// TenantBoards returns a tenant's boards and their settings, by name. Only an
-// operator sees where they lie.
-func (s *Session) TenantBoards(of string) ([]directory.Board, error) {
+// TenantBoards goes through those of a tenant's boards that the caller may see and whose names
+// come after one, by name, as Tenants does. Only an operator sees where they lie.
+func (s *Session) TenantBoards(of, after string) (iter.Seq[directory.Board], error) {
 	t, err := s.listing("ListTenantBoards", of, "")
 	if err != nil {
 		return nil, err
 	}
-	list := slices.DeleteFunc(s.host.Directory().TenantBoards(t.Name), func(b directory.Board) bool { return !s.principal.Sees(b.Name) })
-	for i := range list {
-		s.hide(&list[i])
-	}
-	return list, nil
+	list := s.host.Directory().TenantBoards(t.Name, after, s.principal.Boards)
+	return func(yield func(directory.Board) bool) {
+		for b := range list {
+			if s.hide(&b); !yield(b) {
+				return
+			}
+		}
+	}, nil
 }
 
 // hide removes from a board what only an operator may see.

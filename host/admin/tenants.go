@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -119,8 +120,9 @@ func named(field string, err error) error {
 	return job.Errorf(job.KindOf(err), "%s: %v", field, err)
 }
 
-// Tenants returns the tenants that the caller may know of, by name.
-func (s *Session) Tenants() ([]directory.Tenant, error) {
+// Tenants goes through the tenants that the caller may know of and whose names come after one,
+// by name: as they are now, however long that takes.
+func (s *Session) Tenants(after string) (iter.Seq[directory.Tenant], error) {
 	own, err := s.principal.CheckAdmin("ListTenants", "", "")
 	if err != nil {
 		return nil, err
@@ -129,14 +131,16 @@ func (s *Session) Tenants() ([]directory.Tenant, error) {
 		return nil, err
 	}
 	if s.principal.Has(tenant.Operator) {
-		return s.host.Directory().Tenants(), nil
+		return s.host.Directory().Tenants(after), nil
 	}
 	t, err := s.host.Directory().Tenant(own)
-	if err != nil {
-		return nil, nil //nolint:nilerr // it is just being taken away: then there is none
+	if err != nil || own <= after {
+		return none[directory.Tenant], nil //nolint:nilerr // it is just being taken away: then there is none
 	}
-	return []directory.Tenant{t}, nil
+	return slices.Values([]directory.Tenant{t}), nil
 }
+
+func none[T any](func(T) bool) {}
 
 // stored returns a tenant of the catalog for a change of its own record.
 func (s *Session) stored(ctx context.Context, call, name string, version uint64) (catalog.Tenant, *catalog.Catalog, error) {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -126,13 +127,13 @@ func roleNames() []string {
 	return names
 }
 
-// Tokens returns a tenant's tokens, by name.
-func (s *Session) Tokens(of string) ([]directory.Token, error) {
+// Tokens goes through a tenant's tokens whose names come after one, by name, as Tenants does.
+func (s *Session) Tokens(of, after string) (iter.Seq[directory.Token], error) {
 	t, err := s.listing("ListTokens", of, "")
 	if err != nil {
 		return nil, err
 	}
-	return s.host.Directory().Tokens(t.Name), nil
+	return s.host.Directory().Tokens(t.Name, after), nil
 }
 
 // RevokeToken takes a token away. What goes on in its name ends.

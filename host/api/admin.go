@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -82,20 +84,24 @@ func (a *adminService) CreateTenant(ctx context.Context, r *connect.Request[boar
 }
 
 // ListTenants gives the tenants that the caller may know of.
-func (a *adminService) ListTenants(ctx context.Context, _ *connect.Request[boarddv1.ListTenantsRequest]) (*connect.Response[boarddv1.ListTenantsResponse], error) {
+func (a *adminService) ListTenants(ctx context.Context, r *connect.Request[boarddv1.ListTenantsRequest]) (*connect.Response[boarddv1.ListTenantsResponse], error) {
 	session, err := a.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := session.Tenants()
+	part, err := partOf("tenants", r.Msg.GetPageSize())
+	if err != nil {
+		return nil, session.Unless("ListTenants", err)
+	}
+	list, err := session.Tenants(r.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
-	response := &boarddv1.ListTenantsResponse{}
-	for _, t := range list {
-		response.Tenants = append(response.Tenants, toTenant(t))
+	entries, next, err := entriesOf(part, list, toTenant, func(t directory.Tenant) string { return t.Name })
+	if err != nil {
+		return nil, err
 	}
-	return answer(response)
+	return answer(&boarddv1.ListTenantsResponse{Tenants: entries, NextPageToken: next})
 }
 
 // UpdateTenant changes those limits of a tenant that the request names.
@@ -172,15 +178,22 @@ func (a *adminService) ListPlaces(ctx context.Context, r *connect.Request[boardd
 	if err != nil {
 		return nil, err
 	}
-	list, err := session.ListPlaces(ctx, r.Msg.GetName())
+	part, err := partOf("places", r.Msg.GetPageSize())
+	if err != nil {
+		return nil, session.Unless("ListPlaces", err)
+	}
+	list, err := session.ListPlaces(ctx, r.Msg.GetName(), r.Msg.GetPageToken(), part.limit())
 	if err != nil {
 		return nil, err
 	}
-	response := &boarddv1.ListPlacesResponse{}
-	for i := range list {
-		response.Places = append(response.Places, toPlace(&list[i]))
+	if part.most == 0 {
+		slices.SortFunc(list, func(a, b host.PlaceInfo) int { return strings.Compare(a.Location, b.Location) })
 	}
-	return answer(response)
+	entries, next, err := entriesOf(part, slices.Values(list), toPlace, func(p host.PlaceInfo) string { return p.Key })
+	if err != nil {
+		return nil, err
+	}
+	return answer(&boarddv1.ListPlacesResponse{Places: entries, NextPageToken: next})
 }
 
 // ReleasePlace frees a place in a backend's store.
@@ -193,10 +206,10 @@ func (a *adminService) ReleasePlace(ctx context.Context, r *connect.Request[boar
 	if err != nil {
 		return nil, err
 	}
-	return answer(&boarddv1.ReleasePlaceResponse{Place: toPlace(&place)})
+	return answer(&boarddv1.ReleasePlaceResponse{Place: toPlace(place)})
 }
 
-func toPlace(p *host.PlaceInfo) *boarddv1.Place {
+func toPlace(p host.PlaceInfo) *boarddv1.Place {
 	return &boarddv1.Place{Place: clean(p.Location), Tenant: p.Tenant, Board: p.Board, Servers: p.Servers}
 }
 

@@ -6,6 +6,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
 
@@ -83,13 +84,17 @@ func (a *adminService) ListTenantBoards(ctx context.Context, r *connect.Request[
 	if err != nil {
 		return nil, err
 	}
-	list, err := session.TenantBoards(r.Msg.GetTenant())
+	part, err := partOf("boards", r.Msg.GetPageSize())
+	if err != nil {
+		return nil, session.Unless("ListTenantBoards", err)
+	}
+	list, err := session.TenantBoards(r.Msg.GetTenant(), r.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
-	response := &boarddv1.ListTenantBoardsResponse{}
-	for _, b := range list {
-		response.Boards = append(response.Boards, toBoardSettings(b))
+	entries, next, err := entriesOf(part, list, toBoardSettings, func(b directory.Board) string { return b.Name })
+	if err != nil {
+		return nil, err
 	}
-	return answer(response)
+	return answer(&boarddv1.ListTenantBoardsResponse{Boards: entries, NextPageToken: next})
 }

@@ -44,15 +44,19 @@ func (a *adminService) ListTokens(ctx context.Context, r *connect.Request[boardd
 	if err != nil {
 		return nil, err
 	}
-	list, err := session.Tokens(r.Msg.GetTenant())
+	part, err := partOf("tokens", r.Msg.GetPageSize())
+	if err != nil {
+		return nil, session.Unless("ListTokens", err)
+	}
+	list, err := session.Tokens(r.Msg.GetTenant(), r.Msg.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
-	response := &boarddv1.ListTokensResponse{}
-	for _, t := range list {
-		response.Tokens = append(response.Tokens, toToken(t))
+	entries, next, err := entriesOf(part, list, toToken, func(t directory.Token) string { return t.Name })
+	if err != nil {
+		return nil, err
 	}
-	return answer(response)
+	return answer(&boarddv1.ListTokensResponse{Tokens: entries, NextPageToken: next})
 }
 
 // RevokeToken ends a token, and what goes on in its name.

@@ -57,9 +57,6 @@ func addPromoted(b *boarddv1.Board, d *catalog.Deployed) {
 	}
 }
 
-// MaxBoardsPage is how many boards are in one page of ListBoards at most.
-const MaxBoardsPage = 1000
-
 // ListBoards gives the boards that the caller may see, whichever server of the fleet has
 // them.
 func (s *service) ListBoards(ctx context.Context, r *connect.Request[boarddv1.ListBoardsRequest]) (*connect.Response[boarddv1.ListBoardsResponse], error) {
@@ -73,12 +70,11 @@ func (s *service) ListBoards(ctx context.Context, r *connect.Request[boarddv1.Li
 	if err := session.Known(); err != nil {
 		return nil, err
 	}
-	if r.Msg.GetPageSize() < 0 {
-		return nil, invalid("pageSize", "want 1 to %d, or 0 for all boards, got %d", MaxBoardsPage, r.Msg.GetPageSize())
+	part, err := partOf("boards", r.Msg.GetPageSize())
+	if err != nil {
+		return nil, err
 	}
-	list, next := session.List(ctx, host.Listing{
-		After: r.Msg.GetPageToken(), Most: min(int(r.Msg.GetPageSize()), MaxBoardsPage), Counts: r.Msg.GetCounts(),
-	})
+	list, next := session.List(ctx, host.Listing{After: r.Msg.GetPageToken(), Most: part.most, Counts: r.Msg.GetCounts()})
 	response := &boarddv1.ListBoardsResponse{NextPageToken: next}
 	for _, b := range list {
 		board := toBoard(b)

@@ -11,10 +11,7 @@ import (
 )
 
 // How many schedules or batches a page of a listing has.
-const (
-	defaultListed = 100
-	maxListed     = 1000
-)
+const defaultListed = 100
 
 // listed is how many a page has by what a request says.
 func listed(pageSize int32) (most int, err error) {
@@ -24,7 +21,7 @@ func listed(pageSize int32) (most int, err error) {
 	case pageSize == 0:
 		return defaultListed, nil
 	}
-	return min(int(pageSize), maxListed), nil
+	return min(int(pageSize), MaxListPage), nil
 }
 
 // PutSchedule writes a schedule.

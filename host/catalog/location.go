@@ -102,8 +102,10 @@ func (l Location) String() string { return l.text }
 // every store takes in a name.
 func (l Location) key() string {
 	sum := sha256.Sum256([]byte(l.text))
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:keySize])
 }
+
+const keySize = 16 // bytes of a location's key
 
 // reach says with which other locations one can overlap.
 type reach int

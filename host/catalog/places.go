@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -229,14 +230,22 @@ func (p *Places) each(ctx context.Context, space string, do func(l Location, use
 	if err != nil {
 		return err
 	}
-	for i := range docs {
-		var use Use
-		if err := decode(docs[i], &use); err != nil {
-			return err
-		}
+	uses, err := usesOf(docs)
+	for _, use := range uses {
 		do(LocationNamed(use.Location), use)
 	}
-	return nil
+	return err
+}
+
+// usesOf reads documents of places.
+func usesOf(docs []driver.Document) ([]Use, error) {
+	uses := make([]Use, len(docs))
+	for i := range docs {
+		if err := decode(docs[i], &uses[i]); err != nil {
+			return nil, err
+		}
+	}
+	return uses, nil
 }
 
 func (p *Places) refuseAmongAll(ctx context.Context, list []*claimed) error {
@@ -321,14 +330,35 @@ func (p *Places) nameChosen(ctx context.Context, doc driver.Document) error {
 	return job.Errorf(job.Aborted, "the name of the place is changed all the time")
 }
 
-// List returns the places that are taken, in the order of their names.
-func (p *Places) List(ctx context.Context) ([]Use, error) {
-	list := []Use{}
-	if err := p.each(ctx, locationSpace, func(_ Location, use Use) { list = append(list, use) }); err != nil {
+// Taken is a place that is taken.
+type Taken struct {
+	Use
+
+	Key string // of its document, which says where it stands in List
+}
+
+// List returns the places that are taken whose keys come after one, at most so many, by their
+// keys; 0: all.
+func (p *Places) List(ctx context.Context, after string, most int) ([]Taken, error) {
+	docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, after, most)
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b Use) int { return strings.Compare(a.Location, b.Location) })
+	uses, err := usesOf(docs)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Taken, len(docs))
+	for i := range docs {
+		list[i] = Taken{Use: uses[i], Key: docs[i].Name}
+	}
 	return list, nil
+}
+
+// IsKey reports whether a text may be the key of a place.
+func IsKey(text string) bool {
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == keySize && text == strings.ToLower(text)
 }
 
 // Vacate frees a location that is the board's.

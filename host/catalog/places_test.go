@@ -165,6 +165,6 @@ func TestPlacesThatCannotBeListed(t *testing.T) {
 	for place, board := range map[string]string{"/boardd/acme/c/Jobs": "c", "/d/Jobs": "d"} {
 		wantKind(t, place, places.Occupy(t.Context(), at("path", place), use(board), nil), job.Unavailable)
 	}
-	_, err := places.List(t.Context())
+	_, err := places.List(t.Context(), "", 0)
 	wantKind(t, "a list", err, job.Unavailable)
 }

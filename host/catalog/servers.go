@@ -11,7 +11,7 @@ import (
 const wordsAtOnce = 256
 
 // Servers returns, for each of these boards, the IDs of the hosts that live and say that
-// they serve it at its place. One that tries to serve another board there does not.
+// they serve it at its place. What is said of places whose keys lie between is read with them. One that tries to serve another board there does not.
 func Servers(ctx context.Context, in driver.Documents, uses []Use) ([][]string, error) {
 	keys := make([]string, len(uses))
 	for i := range uses {
@@ -42,7 +42,9 @@ func Servers(ctx context.Context, in driver.Documents, uses []Use) ([][]string, 
 func wordsAt(ctx context.Context, in driver.Documents, keys []string) (map[string][]said, error) {
 	found := map[string][]said{}
 	if len(keys) > fewPlaces {
-		err := listWords(ctx, in, func(page []driver.Document) error {
+		first, last := slices.Min(keys), slices.Max(keys)
+		before := first[:len(first)-1] // hardly a key stands between
+		err := listWords(ctx, in, before, last, func(page []driver.Document) error {
 			for i := range page {
 				w, err := readWords(&page[i])
 				if err != nil {
@@ -64,9 +66,10 @@ func wordsAt(ctx context.Context, in driver.Documents, keys []string) (map[strin
 	return found, nil
 }
 
-// listWords goes through the documents of all places.
-func listWords(ctx context.Context, in driver.Documents, do func(page []driver.Document) error) error {
-	for after := ""; ; {
+// listWords goes through the documents of the places whose keys come after one, and at least up
+// to the last one; "": all.
+func listWords(ctx context.Context, in driver.Documents, after, last string, do func(page []driver.Document) error) error {
+	for last == "" || after < last {
 		list, err := in.List(ctx, driver.Space{Name: wordSpace}, after, wordsAtOnce)
 		if err != nil || len(list) == 0 {
 			return err
@@ -76,4 +79,5 @@ func listWords(ctx context.Context, in driver.Documents, do func(page []driver.D
 		}
 		after = list[len(list)-1].Name
 	}
+	return nil
 }

@@ -62,7 +62,7 @@ func (p *Presence) swept(due time.Time) {
 
 // sweepWords takes what hosts said that are gone out of the documents of all places.
 func sweepWords(ctx context.Context, docs driver.Documents) error {
-	return listWords(ctx, docs, func(list []driver.Document) error {
+	return listWords(ctx, docs, "", "", func(list []driver.Document) error {
 		hosts, err := Hosts(ctx, docs) // after the words, as bring does
 		if err != nil {
 			return err

@@ -52,12 +52,15 @@ func (t Table[K, T]) All() iter.Seq2[K, T] {
 	}
 }
 
-// from goes through the records from a key on.
-func (t Table[K, T]) from(key K) iter.Seq2[K, T] {
+// After goes through the records whose keys come after one, in their order. What comes before
+// is not looked at.
+func (t Table[K, T]) After(key K) iter.Seq2[K, T] {
 	return func(yield func(K, T) bool) {
-		if t.tree != nil {
-			t.tree.Ascend(row[K, T]{key: key}, func(r row[K, T]) bool { return yield(r.key, r.value) })
+		if t.tree == nil {
+			return
 		}
+		from := row[K, T]{key: key}
+		t.tree.Ascend(from, func(r row[K, T]) bool { return !t.tree.Less(from, r) || yield(r.key, r.value) })
 	}
 }
 

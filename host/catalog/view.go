@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 
@@ -167,12 +168,15 @@ func unknownRole(r tenant.Role) bool {
 }
 
 // Of returns what belongs to one tenant, by name.
-func Of[T any](all Table[At, T], owner string) (list []T) {
-	for at, record := range all.from(At{Tenant: owner}) {
-		if at.Tenant != owner {
-			break
+func Of[T any](all Table[At, T], owner string) []T { return slices.Collect(After(all, owner, "")) }
+
+// After goes through what belongs to one tenant and comes after a name, by name.
+func After[T any](all Table[At, T], owner, name string) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for at, record := range all.After(At{Tenant: owner, Name: name}) {
+			if at.Tenant != owner || !yield(record) {
+				return
+			}
 		}
-		list = append(list, record)
 	}
-	return list
 }

@@ -74,7 +74,7 @@ func (v *View) Webhook(tenant, board, name string) (Webhook, bool) {
 
 // WebhooksOf returns the webhooks of one board, by name.
 func (v *View) WebhooksOf(tenant, board string) (list []Webhook) {
-	for at, w := range v.Webhooks.from(At{tenant, webhookName(board, "")}) {
+	for at, w := range v.Webhooks.After(At{tenant, webhookName(board, "")}) {
 		if at.Tenant != tenant || !strings.HasPrefix(at.Name, webhookName(board, "")) {
 			break
 		}

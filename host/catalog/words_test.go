@@ -105,6 +105,10 @@ func TestServersOfManyPlaces(t *testing.T) {
 			t.Errorf("board %d is served by %v in the list, and by %v alone", i, all[i], one)
 		}
 	}
+	part, err := catalog.Servers(t.Context(), docs, uses[300:400])
+	if err != nil || !slices.EqualFunc(part, all[300:400], slices.Equal[[]string]) {
+		t.Errorf("some of the boards are served by %v, %v; among all it is %v", part, err, all[300:400])
+	}
 	if len(all[0]) != 1 || len(all[5]) != 2 || len(all[700]) != 0 {
 		t.Errorf("got %v, %v, %v", all[0], all[5], all[700])
 	}

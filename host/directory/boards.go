@@ -1,8 +1,8 @@
 package directory
 
 import (
+	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/catalog"
@@ -45,19 +45,39 @@ func (d Directory) StoredBoard(of, name string) (catalog.Board, bool) {
 	return b, ok && d.belongs(of, b.Owner)
 }
 
-// TenantBoards returns a tenant's boards and their settings, by name.
-func (d Directory) TenantBoards(of string) []Board {
-	var list []Board
+// TenantBoards goes through a tenant's boards and their settings, by name: those whose names
+// come after one, and of these, unless only is empty, those that it names.
+func (d Directory) TenantBoards(of, after string, only []string) iter.Seq[Board] {
+	declares := d.Declares(of)
+	var declared []Board
 	for _, b := range d.DeclaredBoards(of) {
-		list = append(list, Board{Board: b, Declared: true})
-	}
-	for _, b := range catalog.Of(d.View.Boards, of) {
-		if !d.DeclaresBoard(of, b.Name) && d.belongs(of, b.Owner) {
-			list = append(list, ShownBoard(b))
+		if len(only) == 0 || slices.Contains(only, b.Name) {
+			declared = append(declared, Board{Board: b, Declared: true})
 		}
 	}
-	slices.SortFunc(list, func(a, b Board) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	stored := catalog.After(d.View.Boards, of, after)
+	if len(only) > 0 {
+		stored = d.storedBoards(of, after, only)
+	}
+	return merged(declared, after, func(b Board) string { return b.Name }, func(yield func(Board) bool) {
+		for b := range stored {
+			if d.View.Belongs(of, b.Owner, declares) && !yield(ShownBoard(b)) {
+				return
+			}
+		}
+	})
+}
+
+// storedBoards goes through those boards of the catalog that are named and come after a name.
+func (d Directory) storedBoards(of, after string, names []string) iter.Seq[catalog.Board] {
+	return func(yield func(catalog.Board) bool) {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			b, ok := d.View.Boards.Get(catalog.At{Tenant: of, Name: name})
+			if ok && name > after && !yield(b) {
+				return
+			}
+		}
+	}
 }
 
 // Boards returns the boards that are to be served: those of the configuration, and

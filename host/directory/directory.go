@@ -8,6 +8,7 @@
 package directory
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -94,20 +95,49 @@ func (d Directory) Tenant(name string) (Tenant, error) {
 	return Tenant{}, tenant.NoTenant(name)
 }
 
-// Tenants returns all tenants, by name.
-func (d Directory) Tenants() []Tenant {
-	names := slices.Clone(d.Declared())
-	for name := range d.View.Tenants.All() {
-		names = append(names, name)
+// Tenants goes through the tenants whose names come after one, by name.
+func (d Directory) Tenants(after string) iter.Seq[Tenant] {
+	var declared []Tenant
+	for _, name := range d.Declared() {
+		declared = append(declared, Tenant{Tenant: catalog.Tenant{Name: name, Limits: d.Settings.Limits[name]}, Declared: true})
 	}
-	slices.Sort(names)
-	var list []Tenant
-	for _, name := range slices.Compact(names) {
-		if t, err := d.Tenant(name); err == nil {
-			list = append(list, t)
+	return merged(declared, after, func(t Tenant) string { return t.Name }, func(yield func(Tenant) bool) {
+		for _, t := range d.View.Tenants.After(after) {
+			if !yield(Tenant{Tenant: t}) {
+				return
+			}
+		}
+	})
+}
+
+// merged goes through what the configuration declares and comes after a name, and what the
+// catalog has after it, by name: of two that have one name, through what is declared. Of the
+// catalog only so much is looked at as is gone through.
+func merged[T any](declared []T, after string, name func(T) string, stored iter.Seq[T]) iter.Seq[T] {
+	declared = slices.DeleteFunc(declared, func(one T) bool { return name(one) <= after })
+	slices.SortFunc(declared, func(a, b T) int { return strings.Compare(name(a), name(b)) })
+	return func(yield func(T) bool) {
+		left := declared
+		for one := range stored {
+			for len(left) > 0 && name(left[0]) < name(one) {
+				if !yield(left[0]) {
+					return
+				}
+				left = left[1:]
+			}
+			if len(left) > 0 && name(left[0]) == name(one) {
+				continue
+			}
+			if !yield(one) {
+				return
+			}
+		}
+		for _, one := range left {
+			if !yield(one) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // Limits returns the limits of a tenant, defaults included.
@@ -154,16 +184,16 @@ func (d Directory) declaredTokens(of string) []Token {
 	return list
 }
 
-// Tokens returns a tenant's tokens, by name.
-func (d Directory) Tokens(of string) []Token {
-	list := d.declaredTokens(of)
-	for _, stored := range catalog.Of(d.View.Tokens, of) {
-		if d.belongs(of, stored.Owner) && !d.DeclaresToken(of, stored.Name) {
-			list = append(list, ShownToken(stored))
+// Tokens goes through a tenant's tokens whose names come after one, by name.
+func (d Directory) Tokens(of, after string) iter.Seq[Token] {
+	declares := d.Declares(of)
+	return merged(d.declaredTokens(of), after, func(t Token) string { return t.Name }, func(yield func(Token) bool) {
+		for t := range catalog.After(d.View.Tokens, of, after) {
+			if d.View.Belongs(of, t.Owner, declares) && !yield(ShownToken(t)) {
+				return
+			}
 		}
-	}
-	slices.SortFunc(list, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	})
 }
 
 // Credentials returns the tokens by which somebody is let in.

@@ -92,7 +92,7 @@ func TestDirectory(t *testing.T) {
 	t.Parallel()
 	d := town()
 	var tenants []string
-	for _, x := range d.Tenants() {
+	for x := range d.Tenants("") {
 		tenants = append(tenants, x.Name)
 	}
 	boards := slices.Collect(maps.Keys(d.Boards()))
@@ -102,13 +102,13 @@ func TestDirectory(t *testing.T) {
 		credentials[at(c.Tenant, c.Name)] = true
 	}
 	listed := func(of string) (names []string) {
-		for _, b := range d.TenantBoards(of) {
+		for b := range d.TenantBoards(of, "", nil) {
 			names = append(names, b.Name)
 		}
 		return names
 	}
 	known := func(of string) (names []string) {
-		for _, x := range d.Tokens(of) {
+		for x := range d.Tokens(of, "") {
 			names = append(names, x.Name)
 		}
 		return names
@@ -133,6 +133,55 @@ func TestDirectory(t *testing.T) {
 	for _, name := range []string{"declared", "default", "implied", "made", "gone", "nobody"} {
 		if got := slices.Contains(d.Declared(), name); got != d.Declares(name) {
 			t.Errorf("Declares(%q) is %v, Declared has it: %v", name, d.Declares(name), got)
+		}
+	}
+}
+
+// TestPartsOfLists: a list after any name is the end of the whole list.
+func TestPartsOfLists(t *testing.T) {
+	t.Parallel()
+	d := town()
+	for _, of := range []string{"default", "declared", "implied", "made", "gone", "nobody"} {
+		for what, list := range map[string]func(after string) []string{
+			"tenants": func(after string) (names []string) {
+				for x := range d.Tenants(after) {
+					names = append(names, x.Name)
+				}
+				return names
+			},
+			"tokens": func(after string) (names []string) {
+				for x := range d.Tokens(of, after) {
+					names = append(names, x.Name)
+				}
+				return names
+			},
+			"boards": func(after string) (names []string) {
+				for x := range d.TenantBoards(of, after, nil) {
+					names = append(names, x.Name)
+				}
+				return names
+			},
+			"some boards": func(after string) (names []string) {
+				for x := range d.TenantBoards(of, after, []string{"served", "none", "both", "earlier", "served"}) {
+					names = append(names, x.Name)
+				}
+				return names
+			},
+		} {
+			whole := list("")
+			for _, after := range append([]string{"a", "declared0", "m", "~"}, whole...) {
+				want := slices.DeleteFunc(slices.Clone(whole), func(n string) bool { return n <= after })
+				if got := list(after); !slices.Equal(got, want) {
+					t.Errorf("%s of %s after %q: %v, want %v", what, of, after, got, want)
+				}
+			}
+		}
+		var some []string
+		for x := range d.TenantBoards(of, "", []string{"served", "none", "both", "earlier", "served"}) {
+			some = append(some, x.Name)
+		}
+		if want := map[string][]string{"default": {"both"}, "made": {"served"}}[of]; !slices.Equal(some, want) {
+			t.Errorf("some boards of %s: %v, want %v", of, some, want)
 		}
 	}
 }

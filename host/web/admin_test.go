@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	hostadmin "github.com/boardd/boardd/host/admin"
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -237,4 +240,47 @@ func TestTenantsPage(t *testing.T) {
 	operator.wants("/ui/tenants", "open_jobs: 3 of 1000", `aria-label="other"`)
 	operator.wants("/ui/backends", "main", "answers", "batches")
 	admin.wants("/ui/backends", "There is no backend on which you may have boards")
+}
+
+// TestTenantsAndTokensInPages follows the links from page to page.
+func TestTenantsAndTokensInPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	login, err := s.host.Login(t.Context(), operatorSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := hostadmin.Of(s.host, login)
+	for i := range 210 {
+		name := fmt.Sprintf("made%03d", i)
+		if _, err := session.CreateTenant(t.Context(), name, config.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := session.CreateToken(t.Context(), hostadmin.NewToken{Tenant: "other", Name: name, Roles: []string{"viewer"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	operator := s.signedIn(t, operatorSecret)
+	link := regexp.MustCompile(`<a rel="next" href="([^"]+)"`)
+	for path, entry := range map[string]string{"/ui/tenants": `data-key="(made\d+)"`, "/ui/tokens?tenant=other": `aria-label="Revoke (made\d+)"`} {
+		var got []string
+		pages := 0
+		for next := path; next != ""; pages++ {
+			status, text := operator.get(next)
+			if status != http.StatusOK {
+				t.Fatalf("%s: %d %s", next, status, text)
+			}
+			for _, found := range regexp.MustCompile(entry).FindAllStringSubmatch(text, -1) {
+				got = append(got, found[1])
+			}
+			next = ""
+			if found := link.FindStringSubmatch(text); found != nil {
+				next = html.UnescapeString(found[1])
+			}
+		}
+		if pages != 2 || len(got) != 210 || !slices.IsSorted(got) || len(slices.Compact(got)) != 210 {
+			t.Errorf("%s: %d pages with %d entries", path, pages, len(got))
+		}
+	}
+	operator.wants("/ui/tokens?tenant=other&after=~", "There is none after this place")
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -41,21 +42,40 @@ func (u usage) High() float64 { return float64(u.Limit-u.Limit/10) - 0.5 }
 // Near reports whether less than a tenth of the limit is left.
 func (u usage) Near() bool { return u.Limit > 0 && u.Now >= u.Limit-u.Limit/10 }
 
+// listPage is how many tenants, and how many tokens, are on one page.
+const listPage = 200
+
+// firstOf returns the first entries of a list, as many as are on one page, and the name of the
+// last one where there are more; "": there are not.
+func firstOf[T any](list iter.Seq[T], name func(T) string) (entries []T, next string) {
+	for one := range list {
+		if len(entries) == listPage {
+			return entries, name(entries[listPage-1])
+		}
+		entries = append(entries, one)
+	}
+	return entries, ""
+}
+
 type tenantsView struct {
 	page
 	Tenants  []tenantCard
 	Operator bool
+	Next     string // a link to the next page; "": this is the last one
 }
 
 // tenantsPage shows an operator all tenants, and others their own.
 func (u *UI) tenantsPage(w http.ResponseWriter, r *http.Request, v *visit) {
-	tenants, err := v.session.Tenants()
+	all, err := v.session.Tenants(r.URL.Query().Get("after"))
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
+	tenants, next := firstOf(all, func(t directory.Tenant) string { return t.Name })
 	view := tenantsView{page: u.page(r, v, "Tenants"), Operator: v.has(tenant.Operator)}
-	view.Path = "/ui/tenants"
+	if view.Path = "/ui/tenants"; next != "" {
+		view.Next = view.Path + "?" + url.Values{"after": {next}}.Encode()
+	}
 	for _, t := range tenants {
 		card := tenantCard{Tenant: t}
 		now, err := v.session.TenantUse(r.Context(), t.Name)

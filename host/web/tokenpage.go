@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type tokensView struct {
 	page
 	Of        string // the tenant, where it is not the visitor's own
 	Tokens    []directory.Token
+	First     bool          // of the pages
+	Next      string        // a link to the next one; "": this is the last one
 	Roles     []tenant.Role // that the visitor may give
 	Lifetimes []int
 	Lifetime  int // the one that is proposed
@@ -30,13 +33,21 @@ type tokensView struct {
 // tokensPage shows a tenant's tokens, and makes new ones.
 func (u *UI) tokensPage(w http.ResponseWriter, r *http.Request, v *visit) {
 	of := r.URL.Query().Get("tenant")
-	tokens, err := v.session.Tokens(of)
+	all, err := v.session.Tokens(of, r.URL.Query().Get("after"))
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
+	tokens, next := firstOf(all, func(t directory.Token) string { return t.Name })
 	view := tokensView{page: u.page(r, v, "Tokens"), Of: of, Tokens: tokens, Roles: v.session.Grants(), Lifetimes: lifetimes, Lifetime: defaultLifetime}
-	view.Path = "/ui/tokens"
+	view.Path, view.First = "/ui/tokens", !r.URL.Query().Has("after")
+	if next != "" {
+		q := url.Values{"after": {next}}
+		if of != "" {
+			q.Set("tenant", of)
+		}
+		view.Next = view.Path + "?" + q.Encode()
+	}
 	u.show(w, r, http.StatusOK, "tokens", view)
 }
 
