@@ -29,10 +29,14 @@ func (a *Admin) CreateTenant(ctx context.Context, r *boarddv1.CreateTenantReques
 	return call(ctx, a.once, "create tenant", 0, a.once.admin.CreateTenant, r)
 }
 
-// ListTenants lists the tenants that the token may know of.
+// ListTenants lists the tenants that the token may know of, by name. Like the other lists of what
+// grows, it asks for a page after the other.
 func (a *Admin) ListTenants(ctx context.Context) ([]*boarddv1.Tenant, error) {
-	answer, err := call(ctx, a.client, "list tenants", 0, a.client.admin.ListTenants, &boarddv1.ListTenantsRequest{})
-	return answer.GetTenants(), err
+	return whole(pages(func(token string) ([]*boarddv1.Tenant, string, error) {
+		answer, err := call(ctx, a.client, "list tenants", 0, a.client.admin.ListTenants,
+			&boarddv1.ListTenantsRequest{PageSize: pageSize, PageToken: token})
+		return answer.GetTenants(), answer.GetNextPageToken(), err
+	}), (*boarddv1.Tenant).GetName)
 }
 
 // UpdateTenant gives a tenant other limits.
@@ -50,11 +54,14 @@ func (a *Admin) CreateToken(ctx context.Context, r *boarddv1.CreateTokenRequest)
 	return call(ctx, a.once, "create token", 0, a.once.admin.CreateToken, r)
 }
 
-// ListTokens lists a tenant's tokens; "" is the token's own tenant, here and in
+// ListTokens lists a tenant's tokens, by name; "" is the token's own tenant, here and in
 // the other calls.
 func (a *Admin) ListTokens(ctx context.Context, tenant string) ([]*boarddv1.Token, error) {
-	answer, err := call(ctx, a.client, "list tokens", 0, a.client.admin.ListTokens, &boarddv1.ListTokensRequest{Tenant: tenant})
-	return answer.GetTokens(), err
+	return whole(pages(func(token string) ([]*boarddv1.Token, string, error) {
+		answer, err := call(ctx, a.client, "list tokens", 0, a.client.admin.ListTokens,
+			&boarddv1.ListTokensRequest{Tenant: tenant, PageSize: pageSize, PageToken: token})
+		return answer.GetTokens(), answer.GetNextPageToken(), err
+	}), (*boarddv1.Token).GetName)
 }
 
 // RevokeToken ends a token, and what goes on in its name.
@@ -77,10 +84,13 @@ func (a *Admin) DeleteBoard(ctx context.Context, r *boarddv1.DeleteBoardRequest)
 	return call(ctx, a.once, "delete board", 0, a.once.admin.DeleteBoard, r)
 }
 
-// ListBoards lists a tenant's boards with their settings.
+// ListBoards lists a tenant's boards with their settings, by name.
 func (a *Admin) ListBoards(ctx context.Context, tenant string) ([]*boarddv1.BoardSettings, error) {
-	answer, err := call(ctx, a.client, "list boards", 0, a.client.admin.ListTenantBoards, &boarddv1.ListTenantBoardsRequest{Tenant: tenant})
-	return answer.GetBoards(), err
+	return whole(pages(func(token string) ([]*boarddv1.BoardSettings, string, error) {
+		answer, err := call(ctx, a.client, "list boards", 0, a.client.admin.ListTenantBoards,
+			&boarddv1.ListTenantBoardsRequest{Tenant: tenant, PageSize: pageSize, PageToken: token})
+		return answer.GetBoards(), answer.GetNextPageToken(), err
+	}), (*boarddv1.BoardSettings).GetName)
 }
 
 // PutWebhook writes a webhook. A secret that was made for it is in the answer and nowhere else.
@@ -166,10 +176,13 @@ func (a *Admin) ListBackends(ctx context.Context, tenant string) ([]*boarddv1.Ba
 	return answer.GetBackends(), err
 }
 
-// ListPlaces lists which board lies where in a backend's store.
+// ListPlaces lists which board lies where in a backend's store, by place.
 func (a *Admin) ListPlaces(ctx context.Context, backend string) ([]*boarddv1.Place, error) {
-	answer, err := call(ctx, a.client, "list places", 0, a.client.admin.ListPlaces, &boarddv1.ListPlacesRequest{Name: backend})
-	return answer.GetPlaces(), err
+	return whole(pages(func(token string) ([]*boarddv1.Place, string, error) {
+		answer, err := call(ctx, a.client, "list places", 0, a.client.admin.ListPlaces,
+			&boarddv1.ListPlacesRequest{Name: backend, PageSize: pageSize, PageToken: token})
+		return answer.GetPlaces(), answer.GetNextPageToken(), err
+	}), (*boarddv1.Place).GetPlace)
 }
 
 // ListServers lists the servers of the fleet.

@@ -29,24 +29,11 @@ func (b *Board) Batch(ctx context.Context, name string, wait time.Duration) (*Ba
 // that were put or closed, and those of which a job is open. With done they are only those that
 // are done, or that are not. It ends with the first error, which comes without a batch.
 func (b *Board) Batches(ctx context.Context, done *bool) iter.Seq2[*Batch, error] {
-	return func(yield func(*Batch, error) bool) {
-		for token := ""; ; {
-			answer, err := call(ctx, b.client, "list batches", 0, b.client.rpc.ListBatches,
-				&boarddv1.ListBatchesRequest{Board: b.name, PageSize: 1000, PageToken: token, Done: done})
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, one := range answer.GetBatches() {
-				if !yield(one, nil) {
-					return
-				}
-			}
-			if token = answer.GetNextPageToken(); token == "" {
-				return
-			}
-		}
-	}
+	return pages(func(token string) ([]*Batch, string, error) {
+		answer, err := call(ctx, b.client, "list batches", 0, b.client.rpc.ListBatches,
+			&boarddv1.ListBatchesRequest{Board: b.name, PageSize: pageSize, PageToken: token, Done: done})
+		return answer.GetBatches(), answer.GetNextPageToken(), err
+	})
 }
 
 // CloseBatch lets no more jobs into a batch.

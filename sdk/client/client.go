@@ -174,17 +174,11 @@ func (c *Client) Boards(ctx context.Context) ([]*BoardInfo, error) { return c.bo
 // board is opened for that.
 func (c *Client) BoardsCounted(ctx context.Context) ([]*BoardInfo, error) { return c.boards(ctx, true) }
 
-func (c *Client) boards(ctx context.Context, counts bool) (all []*BoardInfo, err error) {
-	for token := ""; ; {
-		answer, err := call(ctx, c, "list boards", 0, c.rpc.ListBoards, &boarddv1.ListBoardsRequest{PageSize: 1000, PageToken: token, Counts: counts})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, answer.GetBoards()...)
-		if token = answer.GetNextPageToken(); token == "" {
-			return all, nil
-		}
-	}
+func (c *Client) boards(ctx context.Context, counts bool) ([]*BoardInfo, error) {
+	return whole(pages(func(token string) ([]*BoardInfo, string, error) {
+		answer, err := call(ctx, c, "list boards", 0, c.rpc.ListBoards, &boarddv1.ListBoardsRequest{PageSize: pageSize, PageToken: token, Counts: counts})
+		return answer.GetBoards(), answer.GetNextPageToken(), err
+	}), (*BoardInfo).GetName)
 }
 
 // WhoAmI says whom the token speaks for and what it may do.

@@ -18,24 +18,11 @@ func (b *Board) PutSchedule(ctx context.Context, s *Schedule, ifVersion *int64) 
 // Schedules goes through the board's schedules in the order of their names, a page at a
 // time. It ends with the first error, which comes without a schedule.
 func (b *Board) Schedules(ctx context.Context) iter.Seq2[*Schedule, error] {
-	return func(yield func(*Schedule, error) bool) {
-		for token := ""; ; {
-			answer, err := call(ctx, b.client, "list schedules", 0, b.client.rpc.ListSchedules,
-				&boarddv1.ListSchedulesRequest{Board: b.name, PageSize: 1000, PageToken: token})
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, s := range answer.GetSchedules() {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if token = answer.GetNextPageToken(); token == "" {
-				return
-			}
-		}
-	}
+	return pages(func(token string) ([]*Schedule, string, error) {
+		answer, err := call(ctx, b.client, "list schedules", 0, b.client.rpc.ListSchedules,
+			&boarddv1.ListSchedulesRequest{Board: b.name, PageSize: pageSize, PageToken: token})
+		return answer.GetSchedules(), answer.GetNextPageToken(), err
+	})
 }
 
 // Schedule returns a schedule of the board.
