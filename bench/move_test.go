@@ -35,6 +35,7 @@ func BenchmarkMove(b *testing.B) {
 }
 
 func benchmarkMove(b *testing.B, boardd, store string) {
+	b.Helper()
 	ctx := b.Context()
 	c := dialWith(b, client.Config{Addr: testserver.Start(b, boardd, "", "--config", twoStores(b, store)).Addr})
 	_, err := c.Admin().CreateBoard(ctx, &boarddv1.CreateBoardRequest{Board: &boarddv1.BoardSettings{

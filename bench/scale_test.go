@@ -22,6 +22,7 @@ func BenchmarkMillion(b *testing.B) { benchmarkBacklog(b, 1_000_000, "480MiB") }
 func BenchmarkTenfold(b *testing.B) { benchmarkBacklog(b, 10_000_000, "off") }
 
 func benchmarkBacklog(b *testing.B, jobs int, memory string) {
+	b.Helper()
 	boardd := program(b)
 	config := filepath.Join(b.TempDir(), "boards.hcl")
 	if err := os.WriteFile(config, []byte("board \"other\" {\n  backend = \"embedded\"\n}\n"), 0o600); err != nil {
