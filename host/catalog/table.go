@@ -52,15 +52,24 @@ func (t Table[K, T]) All() iter.Seq2[K, T] {
 	}
 }
 
-// After goes through the records whose keys come after one, in their order. What comes before
-// is not looked at.
+// from goes through the records from a key on, in their order. What comes before is not
+// looked at.
+func (t Table[K, T]) from(key K) iter.Seq2[K, T] {
+	return func(yield func(K, T) bool) {
+		if t.tree != nil {
+			t.tree.Ascend(row[K, T]{key: key}, func(r row[K, T]) bool { return yield(r.key, r.value) })
+		}
+	}
+}
+
+// After is from without the key itself.
 func (t Table[K, T]) After(key K) iter.Seq2[K, T] {
 	return func(yield func(K, T) bool) {
-		if t.tree == nil {
-			return
+		for at, value := range t.from(key) {
+			if t.tree.Less(row[K, T]{key: key}, row[K, T]{key: at}) && !yield(at, value) {
+				return
+			}
 		}
-		from := row[K, T]{key: key}
-		t.tree.Ascend(from, func(r row[K, T]) bool { return !t.tree.Less(from, r) || yield(r.key, r.value) })
 	}
 }
 

@@ -168,12 +168,19 @@ func unknownRole(r tenant.Role) bool {
 }
 
 // Of returns what belongs to one tenant, by name.
-func Of[T any](all Table[At, T], owner string) []T { return slices.Collect(After(all, owner, "")) }
+func Of[T any](all Table[At, T], owner string) []T {
+	return slices.Collect(of(all.from(At{Tenant: owner}), owner))
+}
 
 // After goes through what belongs to one tenant and comes after a name, by name.
 func After[T any](all Table[At, T], owner, name string) iter.Seq[T] {
+	return of(all.After(At{Tenant: owner, Name: name}), owner)
+}
+
+// of goes through the first of some records, as far as they belong to one tenant.
+func of[T any](records iter.Seq2[At, T], owner string) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for at, record := range all.After(At{Tenant: owner, Name: name}) {
+		for at, record := range records {
 			if at.Tenant != owner || !yield(record) {
 				return
 			}
