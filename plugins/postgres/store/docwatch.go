@@ -93,16 +93,7 @@ func (d documents) readNamed(ctx context.Context, space driver.Space, t *documen
 		if err != nil || from != origin {
 			return false, err
 		}
-		there := make(map[string]bool, len(list))
-		for i := range list {
-			there[list[i].Name] = true
-			t.Is(list[i])
-		}
-		for _, name := range part {
-			if !there[name] {
-				t.Gone(name)
-			}
-		}
+		t.Named(part, list)
 	}
 	return true, nil
 }

@@ -134,15 +134,7 @@ func (w *documentWatch) named(ctx context.Context, t *document.Told, names []str
 		if err != nil {
 			return err
 		}
-		for _, name := range part {
-			i := slices.IndexFunc(list, func(doc driver.Document) bool { return doc.Name == name })
-			if i < 0 {
-				t.Gone(name)
-				continue
-			}
-			t.Is(list[i])
-		}
-		if !t.Tell() {
+		if t.Named(part, list); !t.Tell() {
 			return errStopped
 		}
 	}

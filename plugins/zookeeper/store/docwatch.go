@@ -103,16 +103,7 @@ func (w *documentWatch) named(ctx context.Context, t *document.Told, names []str
 		if err != nil {
 			return err
 		}
-		there := map[string]bool{}
-		for _, doc := range list {
-			there[doc.Name] = true
-			t.Is(doc)
-		}
-		for _, name := range part {
-			if !there[name] {
-				t.Gone(name)
-			}
-		}
+		t.Named(part, list)
 	}
 	return nil
 }

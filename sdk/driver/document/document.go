@@ -96,6 +96,21 @@ func (t *Told) All(list []driver.Document) {
 	t.Only(there)
 }
 
+// Named calls Is for each document of a list and Gone for those names that it lacks: list is
+// what is there of the named documents.
+func (t *Told) Named(names []string, list []driver.Document) {
+	there := make(map[string]bool, len(list))
+	for i := range list {
+		there[list[i].Name] = true
+		t.Is(list[i])
+	}
+	for _, name := range names {
+		if !there[name] {
+			t.Gone(name)
+		}
+	}
+}
+
 // Only calls Gone for each document that is not named in there.
 func (t *Told) Only(there map[string]bool) {
 	for name := range t.known {
