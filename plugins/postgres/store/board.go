@@ -214,7 +214,9 @@ func (s *store) DropBoard(ctx context.Context, name string) error {
 		b.watch.Ring()
 	}
 	s.feed.ring()
-	s.news.add(id)
+	if id != 0 {
+		s.news.add(id)
+	}
 	s.news.addSpaces()
 	return nil
 }
