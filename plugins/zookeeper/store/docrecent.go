@@ -42,7 +42,10 @@ func (d *documents) recentOf(space driver.Space) *recent {
 	if space.Board != "" {
 		return nil
 	}
-	r, _ := d.recents.LoadOrStore(space.Name, &recent{turn: make(chan struct{}, 1)})
+	r, ok := d.recents.Load(space.Name)
+	if !ok {
+		r, _ = d.recents.LoadOrStore(space.Name, &recent{turn: make(chan struct{}, 1)})
+	}
 	return r.(*recent) //nolint:forcetypeassert // all values are
 }
 
