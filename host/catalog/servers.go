@@ -11,7 +11,8 @@ import (
 const wordsAtOnce = 256
 
 // Servers returns, for each of these boards, the IDs of the hosts that live and say that
-// they serve it at its place. What is said of places whose keys lie between is read with them. One that tries to serve another board there does not.
+// they serve it at its place. One that tries to serve another board there does not. What is
+// said of places whose keys lie between is read with them.
 func Servers(ctx context.Context, in driver.Documents, uses []Use) ([][]string, error) {
 	keys := make([]string, len(uses))
 	for i := range uses {
