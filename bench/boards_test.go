@@ -122,7 +122,15 @@ type hosting struct {
 // newHosting starts one with the embedded store, Redis, PostgreSQL or ZooKeeper.
 func newHosting(b *testing.B, program, store string) *hosting {
 	b.Helper()
-	setting, cpu := "", func() time.Duration { return 0 }
+	setting, cpu := startStore(b, store)
+	server := testserver.Start(b, program, "", "--config", testserver.CatalogConfig(b, store, setting, "rest_after = \"30s\"\n"))
+	return &hosting{server, dialWith(b, client.Config{Addr: server.Addr}), cpu}
+}
+
+// startStore starts a store, and returns how a driver reaches it and what gives its processor time.
+func startStore(b *testing.B, store string) (setting string, cpu func() time.Duration) {
+	b.Helper()
+	cpu = func() time.Duration { return 0 }
 	switch store {
 	case "redis":
 		redis := testserver.StartRedis(b, testserver.RedisOptions{})
@@ -133,8 +141,7 @@ func newHosting(b *testing.B, program, store string) *hosting {
 	case "zookeeper":
 		setting = fmt.Sprintf("servers = [%q]", testserver.ZooKeeper(b, testserver.ZooKeeperOptions{Fast: true}).Servers()[0])
 	}
-	server := testserver.Start(b, program, "", "--config", testserver.CatalogConfig(b, store, setting, "rest_after = \"30s\"\n"))
-	return &hosting{server, dialWith(b, client.Config{Addr: server.Addr}), cpu}
+	return setting, cpu
 }
 
 // CPU is the processor time of the server, its driver and the store.

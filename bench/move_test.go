@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -37,9 +35,11 @@ func BenchmarkMove(b *testing.B) {
 func benchmarkMove(b *testing.B, boardd, store string) {
 	b.Helper()
 	ctx := b.Context()
-	c := dialWith(b, client.Config{Addr: testserver.Start(b, boardd, "", "--config", twoStores(b, store)).Addr})
+	setting, _ := startStore(b, store)
+	config := testserver.CatalogConfig(b, "embedded", "", fmt.Sprintf("backend \"other\" {\n  driver = %q\n  config = { %s }\n}\n", store, setting))
+	c := dialWith(b, client.Config{Addr: testserver.Start(b, boardd, "", "--config", config).Addr})
 	_, err := c.Admin().CreateBoard(ctx, &boarddv1.CreateBoardRequest{Board: &boarddv1.BoardSettings{
-		Name: "moving", Backend: "embedded", History: durationpb.New(time.Hour),
+		Name: "moving", Backend: "main", History: durationpb.New(time.Hour),
 	}})
 	if err != nil {
 		b.Fatal(err)
@@ -60,7 +60,7 @@ func benchmarkMove(b *testing.B, boardd, store string) {
 			}
 		})
 	}
-	for _, to := range []string{store, "embedded"} {
+	for _, to := range []string{"other", "main"} {
 		began := time.Now()
 		if _, err := c.Admin().MoveBoard(ctx, &boarddv1.MoveBoardRequest{Board: "moving", Backend: to}); err != nil {
 			b.Fatal(err)
@@ -85,34 +85,4 @@ func untilMoved(b *testing.B, c *client.Client) time.Duration {
 			return frozen.AsDuration()
 		}
 	}
-}
-
-// twoStores is the configuration of a server with the embedded store and another one.
-func twoStores(b *testing.B, store string) string {
-	b.Helper()
-	setting := ""
-	switch store {
-	case "redis":
-		setting = fmt.Sprintf("address = %q", testserver.StartRedis(b, testserver.RedisOptions{}).Addr)
-	case "postgres":
-		setting = fmt.Sprintf("url = %q", testserver.StartPostgres(b, testserver.PostgresOptions{}).URL("postgres"))
-	}
-	path := filepath.Join(b.TempDir(), "boards.hcl")
-	text := fmt.Sprintf(`
-token "root" {
-  roles  = ["operator"]
-  secret = %q
-}
-backend "embedded" {
-  driver = "embedded"
-}
-backend %q {
-  driver = %[2]q
-  config = { %s }
-}
-`, testserver.RootSecret, store, setting)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	return path
 }
