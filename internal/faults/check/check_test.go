@@ -548,6 +548,28 @@ func TestPurgedTwice(t *testing.T) {
 	}
 }
 
+// What was set aside by two tries of one call, neither of which was answered, is set aside once
+// more after somebody restored it.
+func TestSetAsideTwiceUntold(t *testing.T) {
+	t.Parallel()
+	h := &history.History{
+		Faults: []history.Fault{{Name: "store cut", Begin: 5 * time.Millisecond, End: time.Second}},
+		Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(2, "q", history.SetAside, a, func(op *history.Op) { op.Retries, op.To, op.End, op.Outcome = true, int64(history.Forever), history.Forever, history.Unknown }),
+			call(20, "r", history.Restore, a, nil),
+			call(110, "r", history.Get, a, func(op *history.Op) { op.State = job.Trashed }),
+		},
+	}
+	if problems := check.Linear(h); len(problems) > 0 {
+		t.Error(problems)
+	}
+	h.Ops[1].Retries = false // it was made once then, before the restoration
+	if len(check.Linear(h)) == 0 {
+		t.Error("a job that was set aside once is in the trash again")
+	}
+}
+
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	h := good()

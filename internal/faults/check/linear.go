@@ -90,7 +90,8 @@ func Linear(h *history.History) (problems []Problem) {
 // withLostTries returns the ops on a job, with another one for each that may have been
 // made twice: its client tries again where an answer is lost, something was broken at the
 // time, and it is not known again when it comes once more. That is so for what people do
-// without a token, and for a posting whose job was purged in between.
+// without a token, and for a posting whose job was purged in between, and also where the
+// last try was not answered either.
 func withLostTries(h *history.History, ops []history.Op) []history.Op {
 	all := slices.Clip(ops)
 	for _, op := range ops {
@@ -100,7 +101,7 @@ func withLostTries(h *history.History, ops []history.Op) []history.Op {
 			continue
 		}
 		broken := slices.ContainsFunc(h.Faults, func(f history.Fault) bool { return f.Begin <= op.End && f.End >= op.Begin })
-		if op.Retries && op.Outcome == history.Done && broken {
+		if op.Retries && op.Outcome != history.Refused && broken {
 			op.Outcome, op.End, op.To = history.Unknown, history.Forever, int64(history.Forever)
 			if op.From == 0 {
 				op.To = 0
