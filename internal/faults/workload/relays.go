@@ -109,10 +109,13 @@ func (r *Relays) pairs(do func(from, to Server)) {
 	}
 }
 
-// change posts jobs through a server, one by each call, and takes them away, until ctx ends.
+// change posts jobs through a server, one by each call, and takes them away, until ctx ends. It
+// rests for as long as it was waited for at least: where much else runs on the machine, servers
+// are not asked for more changes than they can hear of besides.
 func (r *Relays) change(ctx context.Context, s Server) {
 	board, pause := s.Client.Board(r.board), stepPause*time.Duration(changers*len(r.servers))
 	for n := 1; ctx.Err() == nil; n++ {
+		begun := time.Now()
 		_, err := board.Post(ctx, &client.NewJob{Uuid: client.NewUUID(), Name: busyJob})
 		if err == nil && n%atOnce == 0 {
 			var claims []*client.Claim
@@ -124,7 +127,7 @@ func (r *Relays) change(ctx context.Context, s Server) {
 		if err != nil {
 			_ = sleep.For(ctx, 50*time.Millisecond) // the end of ctx is seen by the loop
 		}
-		_ = sleep.For(ctx, pause)
+		_ = sleep.For(ctx, max(pause, time.Since(begun)))
 	}
 }
 
