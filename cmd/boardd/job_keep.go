@@ -41,15 +41,15 @@ func (p *program) jobPurgeCommand() *cobra.Command {
 }
 
 func (p *program) jobReleaseCommand() *cobra.Command {
-	var owner, reason string
+	var o client.ReleaseOptions
 	c := p.onJobs("release", []string{"CLAIMED"}, "Break the claims on jobs without their tokens",
 		"For a person to free a job whose worker is gone for good. The worker's token is worth\nnothing from then on.",
 		"boardd job release 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --reason 'the machine burned'",
 		func(ctx context.Context, b *client.Board, uuids []string) (proto.Message, func(*table), error) {
-			err := b.Release(ctx, owner, reason, uuids...)
+			err := b.Release(ctx, o, uuids...)
 			return &boarddv1.ReleaseJobsResponse{Results: results(err, len(uuids))}, doneRows("released", uuids, err), err
 		})
-	c.Flags().StringVar(&owner, "expect-owner", "", "break only a claim of this owner")
-	c.Flags().StringVar(&reason, "reason", "", "why, for people and the audit")
+	c.Flags().StringVar(&o.ExpectOwner, "expect-owner", "", "break only a claim of this owner")
+	c.Flags().StringVar(&o.Reason, "reason", "", "why, for people and the audit")
 	return c
 }

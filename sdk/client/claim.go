@@ -184,11 +184,16 @@ func (b *Board) Purge(ctx context.Context, uuids ...string) error {
 	return uuidResults("purge", uuids, answer.GetResults(), unsure, err)
 }
 
-// Release breaks the claims on jobs without their tokens. Where expectOwner is
-// not empty, only a claim of that owner is broken.
-func (b *Board) Release(ctx context.Context, expectOwner, reason string, uuids ...string) error {
+// ReleaseOptions says whose claims are broken, and why.
+type ReleaseOptions struct {
+	ExpectOwner string // only a claim of this owner is broken; empty: anybody's
+	Reason      string
+}
+
+// Release breaks the claims on jobs without their tokens.
+func (b *Board) Release(ctx context.Context, o ReleaseOptions, uuids ...string) error {
 	answer, unsure, err := tried(ctx, b.client, "release", 0, b.client.rpc.ReleaseJobs,
-		&boarddv1.ReleaseJobsRequest{Board: b.name, Uuids: uuids, ExpectOwner: expectOwner, Reason: reason})
+		&boarddv1.ReleaseJobsRequest{Board: b.name, Uuids: uuids, ExpectOwner: o.ExpectOwner, Reason: o.Reason})
 	return uuidResults("release", uuids, answer.GetResults(), unsure, err)
 }
 

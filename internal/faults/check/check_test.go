@@ -556,7 +556,9 @@ func TestSetAsideTwiceUntold(t *testing.T) {
 		Faults: []history.Fault{{Name: "store cut", Begin: 5 * time.Millisecond, End: time.Second}},
 		Ops: []history.Op{
 			call(0, "p", history.Post, a, posting(1)),
-			call(2, "q", history.SetAside, a, func(op *history.Op) { op.Retries, op.To, op.End, op.Outcome = true, int64(history.Forever), history.Forever, history.Unknown }),
+			call(2, "q", history.SetAside, a, func(op *history.Op) {
+				op.Retries, op.To, op.End, op.Outcome = true, int64(history.Forever), history.Forever, history.Unknown
+			}),
 			call(20, "r", history.Restore, a, nil),
 			call(110, "r", history.Get, a, func(op *history.Op) { op.State = job.Trashed }),
 		},

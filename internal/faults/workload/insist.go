@@ -47,7 +47,7 @@ func surely(ctx context.Context, board *client.Board, id string, want boarddv1.S
 // withClaim claims a job of which nobody else knows, and ends the claim. One whose answer was
 // lost is ended first.
 func withClaim(ctx context.Context, board *client.Board, id string, end func(*client.Claim) error) error {
-	_ = board.Release(ctx, "the claim's answer was lost", id) // mostly there is none
+	_ = board.Release(ctx, client.ReleaseOptions{Reason: "the claim's answer was lost"}, id) // mostly there is none
 	claims, err := board.Claim(ctx, client.ClaimOptions{Owner: "the only one", UUIDs: []string{id}, Lease: time.Minute, RequestID: client.NewUUID()})
 	if err != nil || len(claims) != 1 {
 		return err

@@ -33,7 +33,7 @@ func (l *Load) Pry(ctx context.Context, c *client.Client, board string) {
 					return err
 				}},
 				{"restore", func() error { return b.Restore(ctx, id) }},
-				{"release", func() error { return b.Release(ctx, "", "by a stranger", id) }},
+				{"release", func() error { return b.Release(ctx, client.ReleaseOptions{Reason: "by a stranger"}, id) }},
 				{"consume", func() error { return b.Consume(ctx, held) }},
 			}
 			if held == nil {

@@ -161,7 +161,7 @@ func lost(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	if err := s.board.Release(ctx, "", "a check", uuid); err != nil {
+	if err := s.board.Release(ctx, client.ReleaseOptions{Reason: "a check"}, uuid); err != nil {
 		return err
 	}
 	if err := s.worker.prints(ctx, "over "+uuid+" LOST"); err != nil {
