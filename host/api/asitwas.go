@@ -22,6 +22,9 @@ func (s *service) PostAsItWas(ctx context.Context, r *connect.Request[boarddv1.P
 	}
 	jobs := sift(r.Msg.GetJobs(), func(given *boarddv1.Job) (*board.WholeJob, error) { return fromWhole(b, given) })
 	posted, err := b.PostAsItWas(ctx, jobs.good)
+	if err == nil {
+		err = turnedAway(posted, func(r board.JobResult) error { return r.Err })
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,9 @@ func (s *service) ExtendClaims(ctx context.Context, r *connect.Request[boarddv1.
 		return nil, err
 	}
 	extended, err := b.Extend(ctx, refs.good, lease)
+	if err == nil {
+		err = turnedAway(extended, func(r board.ExtendResult) error { return r.Err })
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +134,7 @@ func (s *service) ConsumeJobs(ctx context.Context, r *connect.Request[boarddv1.C
 	if outcome < boarddv1.Outcome_NONE || outcome > boarddv1.Outcome_FAILED {
 		return nil, invalid("outcome", "want CONSUMED, CANCELED or FAILED, got %s", outcome)
 	}
-	errs, err := b.ConsumeAs(ctx, refs.good, job.Outcome(outcome))
+	errs, err := whole(b.ConsumeAs(ctx, refs.good, job.Outcome(outcome)))
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +156,7 @@ func (s *service) AbandonJobs(ctx context.Context, r *connect.Request[boarddv1.A
 		}
 		options.RetryAfter = &after
 	}
-	errs, err := b.Abandon(ctx, refs.good, options)
+	errs, err := whole(b.Abandon(ctx, refs.good, options))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/boardd/boardd/host/board"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -55,6 +56,29 @@ func itemCode(kind job.Kind) boarddv1.Code_Enum {
 		return boarddv1.Code_OUTCOME_UNKNOWN
 	}
 	return boarddv1.Code_OUTCOME_UNKNOWN
+}
+
+// turnedAway is the error of a call each of whose items was refused since the board moves: who
+// hears it of the whole call comes again until the board is in its new store. Else it is nil.
+func turnedAway[T any](items []T, failed func(T) error) error {
+	for _, item := range items {
+		if !board.TurnedAway(failed(item)) {
+			return nil
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return failed(items[0])
+}
+
+// whole is what a board answered to a call on some jobs, or the error of the whole call where it
+// turned all of them away.
+func whole(errs []error, err error) ([]error, error) {
+	if err == nil {
+		err = turnedAway(errs, func(err error) error { return err })
+	}
+	return errs, err
 }
 
 // itemError is the answer about one item, nil for nil.

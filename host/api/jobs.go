@@ -21,6 +21,9 @@ func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.Post
 	}
 	postings := sift(r.Msg.GetJobs(), fromPosting)
 	posted, err := b.Post(ctx, postings.good)
+	if err == nil {
+		err = turnedAway(posted, func(r board.JobResult) error { return r.Err })
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -81,6 +81,9 @@ func (s *service) CancelJobs(ctx context.Context, r *connect.Request[boarddv1.Ca
 		return nil, err
 	}
 	changes, err := b.Cancel(ctx, ids.good, r.Msg.GetForce())
+	if err == nil {
+		err = turnedAway(changes, func(r board.Change) error { return r.Err })
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +117,9 @@ func (s *service) ChangePriority(ctx context.Context, r *connect.Request[boarddv
 	default:
 		err = invalid("operationPriority", "want operationPriority, %d to %d, or priority", job.MinOperationPriority, job.MaxOperationPriority)
 	}
+	if err == nil {
+		err = turnedAway(changes, func(r board.Change) error { return r.Err })
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +137,7 @@ func (s *service) ArchiveJobs(ctx context.Context, r *connect.Request[boarddv1.A
 	if err != nil {
 		return nil, err
 	}
-	errs, err := b.Archive(ctx, ids.good)
+	errs, err := whole(b.Archive(ctx, ids.good))
 	if err != nil {
 		return nil, err
 	}

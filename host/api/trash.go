@@ -23,7 +23,7 @@ func (s *service) TrashJobs(ctx context.Context, r *connect.Request[boarddv1.Tra
 	}
 	ids := siftIDs(r.Msg.GetUuids())
 	// The reason outlives the request, whose memory its texts share.
-	errs, err := b.Trash(ctx, refs.good, ids.good, strings.Clone(r.Msg.GetReason()))
+	errs, err := whole(b.Trash(ctx, refs.good, ids.good, strings.Clone(r.Msg.GetReason())))
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *service) RestoreJobs(ctx context.Context, r *connect.Request[boarddv1.R
 	if err != nil {
 		return nil, err
 	}
-	errs, err := b.Restore(ctx, ids.good)
+	errs, err := whole(b.Restore(ctx, ids.good))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *service) PurgeJobs(ctx context.Context, r *connect.Request[boarddv1.Pur
 	if err != nil {
 		return nil, err
 	}
-	errs, err := b.Purge(ctx, ids.good)
+	errs, err := whole(b.Purge(ctx, ids.good))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *service) ReleaseJobs(ctx context.Context, r *connect.Request[boarddv1.R
 	if r.Msg.GetReason() == "" {
 		return nil, invalid("reason", "want a reason: a worker may still be at it")
 	}
-	errs, err := b.Release(ctx, ids.good, r.Msg.GetExpectOwner(), r.Msg.GetReason())
+	errs, err := whole(b.Release(ctx, ids.good, r.Msg.GetExpectOwner(), r.Msg.GetReason()))
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,12 @@ package board
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/failpoint"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -155,6 +157,13 @@ func itemError(id job.ID, r *driver.Result) error {
 	default:
 	}
 	return e
+}
+
+// TurnedAway reports whether an item of a call was refused since its board moves, or has moved,
+// to another store: nothing was done of it, and it can be soon.
+func TurnedAway(err error) bool {
+	e, ok := errors.AsType[*job.Error](err)
+	return ok && transition.TurnsAway(e.Kind, e.Message)
 }
 
 // rounds calls do for the items of a call in rounds: no round has a job twice, and

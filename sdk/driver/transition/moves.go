@@ -134,6 +134,12 @@ func (s Passage) Refuses(op *driver.Op, generation uint64) (r driver.Result, ref
 	return r, false
 }
 
+// TurnsAway reports whether a result is what a board answers to each change while it moves, and
+// when it has: nothing was done, and it can be soon, in the other store.
+func TurnsAway(kind job.Kind, message string) bool {
+	return kind == job.Unavailable && (message == Frozen || message == Receiving)
+}
+
 // Left is the error of a read of the board's jobs; nil: it may be answered.
 func (s Passage) Left() error {
 	if s.Gone {
