@@ -58,7 +58,9 @@ func TestTurnedAway(t *testing.T) {
 	s := serveOn(t, settings(), quiet(), program)
 	jobs := post(t, s, "held", "free", "trashed")
 	held, free, trashed := jobs[0].UUID, jobs[1].UUID, jobs[2].UUID
-	var claimed struct{ Claims []struct{ UUID, Token string } }
+	var claimed struct {
+		Claims []struct{ UUID, Token string }
+	}
 	s.must(t, rootSecret, "ClaimJobs", fmt.Sprintf(`{"board":"default","owner":"w","uuids":[%q]}`, held), &claimed)
 	s.must(t, rootSecret, "TrashJobs", fmt.Sprintf(`{"board":"default","uuids":[%q]}`, trashed), nil)
 	claim := fmt.Sprintf(`"claims":[{"uuid":%q,"token":%q}]`, held, claimed.Claims[0].Token)

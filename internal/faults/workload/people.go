@@ -80,7 +80,9 @@ func (w *worker) purge(ctx context.Context) {
 }
 
 func (w *worker) release(ctx context.Context) {
-	w.byHand(history.Release, func(ids ...string) error { return w.board.Release(ctx, client.ReleaseOptions{Reason: "by hand"}, ids...) })
+	w.byHand(history.Release, func(ids ...string) error {
+		return w.board.Release(ctx, client.ReleaseOptions{Reason: "by hand"}, ids...)
+	})
 }
 
 // cancel ends jobs of which nothing has begun. Of others it is told in words that
