@@ -34,6 +34,7 @@ func TestTellsSystemd(t *testing.T) {
 	if n, err := c.Read(text); err != nil || string(text[:n]) != "READY=1" {
 		t.Errorf("systemd heard %q, %v", text[:n], err)
 	}
+	server.Stop()
 	server.Env = []string{"NOTIFY_SOCKET=" + path + "-of-nobody"}
 	server.Restart()
 	if status, body := testserver.Get(t, server.Addr+"/healthz", ""); status != 200 {
