@@ -46,13 +46,10 @@ func TestGaugesOfASilentStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &mute{}
-		program := memdriver.Program()
-		openStore := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			var err error
-			d.Driver, err = openStore(ctx, c)
-			return d, err
-		}
+		program := memdriver.Program().Wrapped(func(inner driver.Driver) driver.Driver {
+			d.Driver = inner
+			return d
+		})
 		c := oneBackend("", board("a", "store"), board("b", "other"))
 		c.Backends = append(c.Backends, config.Backend{Name: "other", Driver: "mute", Settings: []byte("{}")})
 		h, _ := open(t, host.Config{Config: c, Drivers: map[string]driver.Program{"memory": memdriver.Program(), "mute": program}})

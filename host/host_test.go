@@ -243,13 +243,7 @@ func (s *spy) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Boar
 }
 
 func spying(open func(driver.BoardSpec) driver.BoardStatus) map[string]driver.Program {
-	program := memdriver.Program()
-	inner := program.Open
-	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := inner(ctx, c)
-		return &spy{Driver: d, open: open}, err
-	}
-	return map[string]driver.Program{"memory": program}
+	return map[string]driver.Program{"memory": memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver { return &spy{Driver: d, open: open} })}
 }
 
 func oneBackend(dataDir string, boards ...config.Board) config.Config {

@@ -43,14 +43,10 @@ func (a *ailing) Health(context.Context) error {
 
 // program serves a.
 func (a *ailing) program() map[string]driver.Program {
-	program := memdriver.Program()
-	inner := program.Open
-	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := inner(ctx, c)
+	return map[string]driver.Program{"memory": memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver {
 		a.Driver = d
-		return a, err
-	}
-	return map[string]driver.Program{"memory": program}
+		return a
+	})}
 }
 
 // serveAiling opens a host and closes it when the test ends.

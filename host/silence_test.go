@@ -88,17 +88,14 @@ func TestNoAnswerFromTheCatalog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		drivers := oneStore(t, false)
-		program, documents := drivers["memory"], &mutableDocuments{}
+		documents := &mutableDocuments{}
 		documents.speak()
-		openStore := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			d, err := openStore(ctx, c)
-			if err == nil && documents.Documents == nil {
+		drivers["memory"] = drivers["memory"].Wrapped(func(d driver.Driver) driver.Driver {
+			if documents.Documents == nil {
 				documents.Documents = d.Documents()
 			}
-			return &mutable{d, documents}, err
-		}
-		drivers["memory"] = program
+			return &mutable{d, documents}
+		})
 		h, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers})
 		ctx := t.Context()
 		op := operator(t, h)

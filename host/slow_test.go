@@ -49,12 +49,7 @@ func (d *tardyDocuments) Watch(ctx context.Context, space driver.Space) iter.Seq
 
 // telling serves a program's store, whose watches tell everything by so much later.
 func telling(program driver.Program, by time.Duration) map[string]driver.Program {
-	openStore := program.Open
-	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := openStore(ctx, c)
-		return &tardy{d, by}, err
-	}
-	return map[string]driver.Program{"memory": program}
+	return map[string]driver.Program{"memory": program.Wrapped(func(d driver.Driver) driver.Driver { return &tardy{d, by} })}
 }
 
 // TestMadeElsewhereAMomentAgo: what one host has made, another one finds before its
@@ -203,12 +198,7 @@ func TestASilentStoreHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool
-		program := memdriver.Program()
-		openStore := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			d, err := openStore(ctx, c)
-			return &uncounted{d, &silent}, err
-		}
+		program := memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver { return &uncounted{d, &silent} })
 		c := oneBackend("", board("a", "store"), board("b", "other"))
 		c.Backends = append(c.Backends, config.Backend{Name: "other", Driver: "silent", Settings: []byte("{}")})
 		c.Limits = map[string]config.Limits{tenant.Default: {OpenJobs: 50, Claims: 50}}

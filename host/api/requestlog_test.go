@@ -29,12 +29,7 @@ func (s silent) Apply(ctx context.Context, board string, ops []driver.Op) []driv
 func TestEveryLineOfACallNamesIt(t *testing.T) {
 	t.Parallel()
 	var log memory
-	broken := memdriver.Program()
-	open := broken.Open
-	broken.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := open(ctx, c)
-		return silent{d}, err
-	}
+	broken := memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver { return silent{d} })
 	s := serveOn(t, settings(), slog.New(api.LogRequests(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))), broken)
 	named := func(name, secret, call, body string) {
 		t.Helper()

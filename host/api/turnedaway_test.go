@@ -48,14 +48,10 @@ func (f *freezer) step(t *testing.T, step driver.MoveStep) {
 func TestTurnedAway(t *testing.T) {
 	t.Parallel()
 	f := &freezer{}
-	program := memdriver.Program()
-	open := program.Open
-	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := open(ctx, c)
+	s := serveOn(t, settings(), quiet(), memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver {
 		f.Driver = d
-		return f, err
-	}
-	s := serveOn(t, settings(), quiet(), program)
+		return f
+	}))
 	jobs := post(t, s, "held", "free", "trashed")
 	held, free, trashed := jobs[0].UUID, jobs[1].UUID, jobs[2].UUID
 	var claimed struct {

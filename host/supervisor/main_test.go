@@ -31,13 +31,7 @@ func TestMain(m *testing.M) {
 	case "memory":
 		plugin.Serve(memdriver.Program())
 	case "liar":
-		program := memdriver.Program()
-		open := program.Open
-		program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-			d, err := open(ctx, c)
-			return liar{d}, err
-		}
-		plugin.Serve(program)
+		plugin.Serve(memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver { return liar{d} }))
 	case "picky":
 		program := memdriver.Program()
 		program.Open = func(context.Context, driver.Config) (driver.Driver, error) {

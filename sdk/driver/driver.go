@@ -27,6 +27,20 @@ type Program struct {
 	Migrate func(ctx context.Context, c Config, dry bool) (Migration, error)
 }
 
+// Wrapped returns the program with each store that it opens given to wrap first, as for a test
+// that has a store count its calls, or fail.
+func (p Program) Wrapped(wrap func(Driver) Driver) Program {
+	open := p.Open
+	p.Open = func(ctx context.Context, c Config) (Driver, error) {
+		d, err := open(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(d), nil
+	}
+	return p
+}
+
 // Info says what a driver is, before any store is opened.
 type Info struct {
 	Name    string // as in `driver = "..."`

@@ -52,13 +52,7 @@ func Find(name string) (Bug, bool) {
 
 // wrap makes Open of what goes wrong with a driver.
 func wrap(wrong func(d driver.Driver) driver.Driver) func(context.Context, driver.Config) (driver.Driver, error) {
-	return func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := memdriver.Open(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		return wrong(d), nil
-	}
+	return memdriver.Program().Wrapped(wrong).Open
 }
 
 // A perOp is a driver that is wrong in how it does one op.
