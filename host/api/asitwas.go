@@ -22,10 +22,7 @@ func (s *service) PostAsItWas(ctx context.Context, r *connect.Request[boarddv1.P
 	}
 	jobs := sift(r.Msg.GetJobs(), func(given *boarddv1.Job) (*board.WholeJob, error) { return fromWhole(b, given) })
 	posted, err := b.PostAsItWas(ctx, jobs.good)
-	if err == nil {
-		err = turnedAway(posted, func(r board.JobResult) error { return r.Err })
-	}
-	if err != nil {
+	if err = turnedAway(posted, err, func(r board.JobResult) error { return r.Err }); err != nil {
 		return nil, err
 	}
 	form := func(answer *boarddv1.JobResult, j *job.Job) { answer.Job = toJob(j) }

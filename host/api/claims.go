@@ -95,10 +95,7 @@ func (s *service) ExtendClaims(ctx context.Context, r *connect.Request[boarddv1.
 		return nil, err
 	}
 	extended, err := b.Extend(ctx, refs.good, lease)
-	if err == nil {
-		err = turnedAway(extended, func(r board.ExtendResult) error { return r.Err })
-	}
-	if err != nil {
+	if err = turnedAway(extended, err, func(r board.ExtendResult) error { return r.Err }); err != nil {
 		return nil, err
 	}
 	results := make([]*boarddv1.ExtendResult, len(extended))

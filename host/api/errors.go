@@ -58,27 +58,23 @@ func itemCode(kind job.Kind) boarddv1.Code_Enum {
 	return boarddv1.Code_OUTCOME_UNKNOWN
 }
 
-// turnedAway is the error of a call each of whose items was refused since the board moves: who
-// hears it of the whole call comes again until the board is in its new store. Else it is nil.
-func turnedAway[T any](items []T, failed func(T) error) error {
+// turnedAway is the error of a whole call: err, or that of its items where each was refused since
+// the board moves. Who hears it of the whole call comes again until the board is in its new store.
+func turnedAway[T any](items []T, err error, failed func(T) error) error {
+	if err != nil || len(items) == 0 {
+		return err
+	}
 	for _, item := range items {
 		if !board.TurnedAway(failed(item)) {
 			return nil
 		}
 	}
-	if len(items) == 0 {
-		return nil
-	}
 	return failed(items[0])
 }
 
-// whole is what a board answered to a call on some jobs, or the error of the whole call where it
-// turned all of them away.
+// whole is a board's answer to a call on some jobs, with the error that the whole call has.
 func whole(errs []error, err error) ([]error, error) {
-	if err == nil {
-		err = turnedAway(errs, func(err error) error { return err })
-	}
-	return errs, err
+	return errs, turnedAway(errs, err, func(err error) error { return err })
 }
 
 // itemError is the answer about one item, nil for nil.

@@ -21,10 +21,7 @@ func (s *service) PostJobs(ctx context.Context, r *connect.Request[boarddv1.Post
 	}
 	postings := sift(r.Msg.GetJobs(), fromPosting)
 	posted, err := b.Post(ctx, postings.good)
-	if err == nil {
-		err = turnedAway(posted, func(r board.JobResult) error { return r.Err })
-	}
-	if err != nil {
+	if err = turnedAway(posted, err, func(r board.JobResult) error { return r.Err }); err != nil {
 		return nil, err
 	}
 	form := newStraight(r.Header().Get("Content-Type"), len(posted))

@@ -81,10 +81,7 @@ func (s *service) CancelJobs(ctx context.Context, r *connect.Request[boarddv1.Ca
 		return nil, err
 	}
 	changes, err := b.Cancel(ctx, ids.good, r.Msg.GetForce())
-	if err == nil {
-		err = turnedAway(changes, func(r board.Change) error { return r.Err })
-	}
-	if err != nil {
+	if err = turnedAway(changes, err, func(r board.Change) error { return r.Err }); err != nil {
 		return nil, err
 	}
 	results := make([]*boarddv1.CancelResult, len(changes))
@@ -117,10 +114,7 @@ func (s *service) ChangePriority(ctx context.Context, r *connect.Request[boarddv
 	default:
 		err = invalid("operationPriority", "want operationPriority, %d to %d, or priority", job.MinOperationPriority, job.MaxOperationPriority)
 	}
-	if err == nil {
-		err = turnedAway(changes, func(r board.Change) error { return r.Err })
-	}
-	if err != nil {
+	if err = turnedAway(changes, err, func(r board.Change) error { return r.Err }); err != nil {
 		return nil, err
 	}
 	results := make([]*boarddv1.PriorityResult, len(changes))
