@@ -52,8 +52,8 @@ func lost(is func(*driver.Op) bool, some func() bool) func(ctx context.Context, 
 	}
 }
 
-// forgottenTick loses some answers as well, after a while, as right drivers may: the ticks are
-// tried again then.
+// forgottenTick loses some answers as well, as right drivers may: the ticks are tried again then.
+// It loses them when somebody has purged the job, for until then a tick is known by its job.
 func forgottenTick(lost func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 	return func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
 		tick := isTick(&op)
@@ -63,10 +63,20 @@ func forgottenTick(lost func() bool) func(ctx context.Context, d driver.Driver, 
 		}
 		r := d.Apply(ctx, board, []driver.Op{op})[0]
 		if tick && lost() {
-			_ = sleep.For(ctx, 100*time.Millisecond) // its end loses the answer, too
+			awaitPurge(ctx, d, board, op.Job)
 			return driver.Result{Kind: job.OutcomeUnknown, Message: "the answer was lost"}
 		}
 		return r
+	}
+}
+
+// awaitPurge waits until a job is gone, or until that has taken too long: a quarter of them stays.
+func awaitPurge(ctx context.Context, d driver.Driver, board string, id job.ID) {
+	for range 100 {
+		records, err := d.Read(ctx, board, []job.ID{id}, 0)
+		if err != nil || len(records) == 1 && records[0].State == job.Unknown || sleep.For(ctx, 20*time.Millisecond) != nil {
+			return
+		}
 	}
 }
 
