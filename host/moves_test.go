@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,7 +31,20 @@ type lent struct {
 	trouble *atomic.Bool // then no import is done
 	keep    *atomic.Bool // then no record of a batch is changed
 	plain   *atomic.Bool // then it counts no batches, and keeps one job in its history
+	unread  *atomic.Bool // then nobody reads its open jobs
 	seen    *seenSteps
+}
+
+func (l lent) Scan(ctx context.Context, board string, req driver.ScanRequest) iter.Seq2[driver.Page, error] {
+	if l.unread.Load() && req.Set == driver.OpenJobs && req.Limit == 0 {
+		return func(yield func(driver.Page, error) bool) {
+			for l.unread.Load() && sleep.For(ctx, time.Millisecond) == nil { // until it is read, or given up
+				continue
+			}
+			l.Driver.Scan(ctx, board, req)(yield)
+		}
+	}
+	return l.Driver.Scan(ctx, board, req)
 }
 
 func (l lent) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
@@ -79,7 +93,7 @@ func stores(t *testing.T) (programs map[string]driver.Program, all map[string]le
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
-		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &seenSteps{}}
+		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &seenSteps{}}
 		program.Info.Board.Fields = []driver.Field{{Name: "namespace", Type: driver.String}, {Name: "foreign", Type: driver.Boolean}}
 		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return its, nil }
 		programs[name], all[name] = program, its
@@ -278,6 +292,43 @@ func TestMoveBoard(t *testing.T) {
 	}
 	if dropped, err := d.as[1].DropMoved(ctx, tenant.Default, "builds"); err != nil || dropped.State != catalog.Dropped {
 		t.Errorf("what is left is dropped: %+v, %v", dropped, err)
+	}
+}
+
+// TestMovedBoardServesAtOnce asks a board that has moved before its jobs were read in the new
+// store.
+func TestMovedBoardServesAtOnce(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx := within(t)
+	ids := d.post(20)
+	claims := d.claim(5)
+	d.two.unread.Store(true)
+	d.move(0, "two")
+	d.until(catalog.Moved)
+	eventually(t, "the board is served from its new store", func() bool { return d.hosts[0].Hosted(d.at()).Config().Backend == "two" })
+	if counts, err := d.board(0).Count(ctx); err != nil || counts.Ready != 15 || counts.Claimed != 5 {
+		t.Errorf("there are %+v, %v: want 15 that are ready, and 5 claimed", counts, err)
+	}
+	for i, c := range append(claims, d.claim(10)...) {
+		if c.Job.ID != ids[i] {
+			t.Errorf("claim %d is of job %v: want them in the order of their posts", i, c.Job.ID)
+		}
+		if errs, err := d.board(0).Consume(ctx, []hostboard.Ref{d.refOf(&c)}); err != nil || errs[0] != nil {
+			t.Errorf("a job is consumed: %v, %v", errs, err)
+		}
+	}
+	d.post(1)
+	d.two.unread.Store(false)
+	eventually(t, "the other host reads the board, too", func() bool {
+		counts, err := d.board(1).Count(ctx)
+		return err == nil && counts.Ready == 6 && counts.Claimed == 0
+	})
+	if counts, err := d.board(0).Count(ctx); err != nil || counts.Ready != 6 || counts.Claimed != 0 {
+		t.Errorf("there are %+v, %v in the end: want 6 that are ready", counts, err)
+	}
+	if rest := d.claim(6); rest[0].Job.ID != ids[15] || rest[4].Job.ID != ids[19] {
+		t.Error("the jobs are in another order")
 	}
 }
 

@@ -341,6 +341,9 @@ func (h *Host) renew(old *Hosted, c config.Board) {
 		return
 	}
 	next.ask()
+	if next.backend != old.backend {
+		next.movedFrom.Store(old)
+	}
 	old.next.Store(next)
 	h.serve(next)
 	h.registry.leaving.Go(func() { h.takeOver(old, next) })

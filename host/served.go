@@ -67,6 +67,8 @@ type Hosted struct {
 	done    chan struct{}          // closed when the board has ended
 	ending  sync.Once              // of closing done
 	next    atomic.Pointer[Hosted] // what takes its place as soon as it is open
+
+	movedFrom atomic.Pointer[Hosted] // what it takes the place of, in another store; nil once it is open
 }
 
 func (h *Host) newServed(c config.Board) *Hosted {
@@ -233,6 +235,11 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 		s.backend.known.Came(s.key(), came)
 	}
 	b := board.New(s.quota.Through(r.driver), spec)
+	if left := s.movedFrom.Swap(nil); left != nil && came != "" {
+		if before := left.board.Load(); before != nil {
+			b.Inherit(before)
+		}
+	}
 	record(b)
 	rules.Serve(binding.Serving{Board: b, Logger: s.logger(), Running: h.running, Go: h.registry.leaving.Go})
 	s.inForce.Store(rules)

@@ -47,6 +47,7 @@ type Board struct {
 	tap        recorderTap
 	names      nameBook
 	samples    sampler
+	inherited  bool // see Inherit
 }
 
 // New returns a board that Run makes ready. The driver must outlive it.
@@ -106,6 +107,18 @@ func New(d driver.Driver, spec Spec) *Board {
 		b.log.Warn("a schedule is not as the configuration declares it any more: another server, which has other files, has changed it; theirs holds until this one starts again or reloads", "schedule", name)
 	}
 	return b
+}
+
+// Inherit has the board know the jobs that it had in the store that it left, so that it serves
+// as soon as its new store is open and reads there meanwhile how they stand: its jobs came along,
+// and what is offered of others, the store refuses. It comes before Run. Where the board was never
+// open in the old store there is nothing to inherit.
+func (b *Board) Inherit(before *Board) {
+	if before.Status().Generation == 0 {
+		return
+	}
+	before.index.CopyTo(b.index)
+	b.inherited = true
 }
 
 // Spec returns what the board was made with, defaults filled in.

@@ -101,12 +101,21 @@ type follower struct {
 
 	mu     sync.Mutex
 	loaded bool // the index holds everything up to position
+	once   bool // it did before
 }
 
 func (f *follower) setLoaded(loaded bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.loaded = loaded
+	f.loaded, f.once = loaded, f.once || loaded
+}
+
+// inherits reports whether the index has what another board had, and was never loaded. The
+// generation may change meanwhile: that is what ends a move.
+func (f *follower) inherits() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.board.inherited && !f.once
 }
 
 func (f *follower) isLoaded() bool {
@@ -128,7 +137,11 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 	defer func() { stop() }()
 	switch {
 	case before != f.status.Generation:
-		f.board.readiness.shut("the board is being loaded")
+		if f.inherits() {
+			f.board.readiness.open(f.status)
+		} else {
+			f.board.readiness.shut("the board is being loaded")
+		}
 		stop = f.load(ctx, f.board.index.Reset(), f.status.Position, end)
 	case !f.isLoaded():
 		stop = f.load(ctx, f.board.index.Sync(), f.status.Position, end)

@@ -47,6 +47,17 @@ func (ix *Index) Page(req PageRequest) Page {
 	}
 }
 
+// CopyTo puts the open jobs into another index. What changes meanwhile may be missing there.
+func (ix *Index) CopyTo(to *Index) {
+	req := PageRequest{Unclaimed: true, Claimed: true, Limit: slice, Visit: slice}
+	for more := true; more; {
+		p := ix.Page(req)
+		to.PutAll(p.Entries)
+		last := p.Last
+		req.After, more = &last, p.More
+	}
+}
+
 // pagePart looks at up to so many entries; from moves to the last of them.
 func (ix *Index) pagePart(req PageRequest, from progress, visits int, part []*Entry) ([]*Entry, progress, bool) {
 	ix.mu.Lock()

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,5 +71,35 @@ func TestForeignLeaseIsOver(t *testing.T) {
 				t.Errorf("%s: the job is claimed: %v, want %v", c.name, ok && e.Claim != nil, c.claimed)
 			}
 		})
+	}
+}
+
+// TestCopyTo copies more jobs than are looked at in one piece, in every state.
+func TestCopyTo(t *testing.T) {
+	t.Parallel()
+	from, to := New(), New()
+	const jobs = 3*slice + 7
+	for n := range jobs {
+		e := entry(n)
+		switch n % 4 {
+		case 1:
+			e = claimedBy(e, 20, "w", time.Hour)
+		case 2:
+			e.Held = true
+		case 3:
+			e.NotBefore = time.Now().Add(time.Hour)
+		}
+		from.Put(e)
+	}
+	from.Take(t.Context(), from.everyone, 1) // whose claim is under way
+	from.CopyTo(to)
+	if a, b := from.Count(), to.Count(); a != b || a.Ready+a.Claimed+a.Delayed != jobs {
+		t.Errorf("there are %+v, and %+v in the copy: want the same %d jobs", a, b, jobs)
+	}
+	for n := range jobs {
+		a, _ := from.Get(id(n))
+		if b, ok := to.Get(id(n)); !ok || !reflect.DeepEqual(a, b) {
+			t.Fatalf("job %d is %+v, and %+v in the copy", n, a, b)
+		}
 	}
 }
