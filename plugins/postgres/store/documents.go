@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/boardd/boardd/sdk/driver/document"
 	"github.com/boardd/boardd/sdk/driver/transition"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // documents are the small versioned records. They need no open board. Each change is
@@ -188,4 +190,38 @@ func (d documents) List(ctx context.Context, space driver.Space, after string, l
 	list, _, err := d.read(ctx, `SELECT name, version, expires, data`+thereNow+`AND name > $3 ORDER BY name LIMIT $4`,
 		[]byte(space.Board), []byte(space.Name), []byte(after), most)
 	return list, err
+}
+
+// Documents that have expired are there for nobody, but their rows are: of servers that are no
+// more, and of what says that a record was deleted. Each server takes such rows away now and then,
+// whoever wrote them, so few in a statement that those who watch can be told which (see migration 6).
+const (
+	reapEvery = 15 * time.Minute
+	reapMost  = 100
+)
+
+// reapExpired names the rows itself, so that one which somebody writes anew meanwhile stays, and
+// two servers that reap at once wait for nobody.
+const reapExpired = `DELETE FROM {s}.documents WHERE ctid = ANY (ARRAY(
+	SELECT ctid FROM {s}.documents WHERE expires <> 0 AND expires <= ` + clock + ` LIMIT $1 FOR UPDATE SKIP LOCKED))`
+
+// reapForever takes away what has expired until ctx ends.
+func (s *store) reapForever(ctx context.Context) {
+	for sleep.For(ctx, reapEvery) == nil {
+		if err := s.within(ctx, s.reap); err != nil && ctx.Err() == nil {
+			s.log.Debug("documents that have expired are still there, which is tried again", "error", err)
+		}
+	}
+}
+
+// reap takes away the documents that have expired by now.
+func (s *store) reap(ctx context.Context) error {
+	for gone := int64(reapMost); gone == reapMost; {
+		tag, err := s.pool.Exec(ctx, s.sql(reapExpired), reapMost)
+		if err != nil {
+			return err
+		}
+		gone = tag.RowsAffected()
+	}
+	return nil
 }

@@ -113,6 +113,7 @@ func (s *store) follow(settings settings) {
 	s.ends.Go(func() { s.followOthers(working) })
 	s.ends.Go(func() { s.followDocuments(working) })
 	s.ends.Go(func() { s.followInbox(working) })
+	s.ends.Go(func() { s.reapForever(working) })
 }
 
 // sql returns a statement on the store's schema, which {s} stands for.

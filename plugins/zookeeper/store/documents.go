@@ -25,6 +25,8 @@ type documents struct {
 	recents sync.Map // by the names of spaces of no board, what was changed there last
 
 	latest atomic.Int64 // that now has said, in Unix milliseconds
+
+	reapAfter time.Duration // as the constant, but in tests
 }
 
 // MaxDocumentName is the longest name of a document, in bytes.
@@ -97,6 +99,7 @@ type found struct {
 	live    bool // a document that has not expired
 	version int32
 	head    head
+	changed time.Time // when the node was written last
 }
 
 // present is the version of what was found, 0 if it has expired.
@@ -127,7 +130,7 @@ func (d *documents) get(ctx context.Context, space driver.Space, name string) (d
 			return driver.Document{}, found{}, job.Errorf(job.Corrupt, "document %q at %s cannot be read: %v", name, path, err)
 		}
 		doc := driver.Document{Name: name, Data: h.data, Version: uint64(node.Stat.Mzxid), Expires: atMillis(h.expires)}
-		f := found{there: true, live: !doc.Expired(d.now()), version: node.Stat.Version, head: h}
+		f := found{there: true, live: !doc.Expired(d.now()), version: node.Stat.Version, head: h, changed: time.UnixMilli(node.Stat.Mtime)}
 		if !f.live || h.pieces == 0 {
 			return doc, f, nil
 		}
@@ -208,6 +211,9 @@ func (d *documents) some(ctx context.Context, space driver.Space, names []string
 		work[i] = func(ctx context.Context) error {
 			doc, f, err := d.get(ctx, space, name)
 			docs[i], live[i] = doc, f.live
+			if err == nil && d.left(&f) {
+				d.reap(ctx, space, name, &f)
+			}
 			return err
 		}
 	}
@@ -221,6 +227,39 @@ func (d *documents) some(ctx context.Context, space driver.Space, names []string
 		}
 	}
 	return list, nil
+}
+
+// reapAfter is how long ago a document has to have expired, and its node to have been written,
+// before the node is taken away: by far longer than the store's time may be misjudged by, and
+// than the pieces of a large document take, whose node says meanwhile that there is none.
+const reapAfter = time.Hour
+
+// left reports whether there is a node of a document that has been gone for long. Those of
+// entities are TaskFlow's.
+func (d *documents) left(f *found) bool {
+	old := d.now().Add(-d.reapAfter)
+	return f.there && !f.live && f.head.expires != 0 && atMillis(f.head.expires).Before(old) && f.changed.Before(old)
+}
+
+// reap takes away the node of a document that has expired. Nobody has to be told, and if it fails,
+// the next one who comes across it tries again.
+func (d *documents) reap(ctx context.Context, space driver.Space, name string, f *found) {
+	if d.checkChange(ctx, space, name) != nil {
+		return
+	}
+	path := d.path(space, name)
+	s, err := d.openShelf(ctx, space)
+	if err == nil {
+		m := d.client().Multi(nil)
+		s.check(m)
+		if err = d.dropPieces(ctx, m, path); err == nil {
+			m.Delete(path, f.version)
+			_, err = m.Do(ctx)
+		}
+	}
+	if err != nil {
+		d.store.log.Debug("the node of a document that has expired is still there", "path", path, "error", err)
+	}
 }
 
 // names returns the names in a space, in order.

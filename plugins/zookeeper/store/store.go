@@ -39,7 +39,7 @@ func newStore(client *session.Client, s settings, o Options, log *slog.Logger) *
 	}
 	st := &Store{client: client, settings: s, options: o, log: log, boards: map[string]*board{}}
 	st.life, st.closing = context.WithCancel(context.Background())
-	st.documents = &documents{store: st}
+	st.documents = &documents{store: st, reapAfter: reapAfter}
 	st.size = poll.NewFigure(sizeEvery, st.dataSize)
 	return st
 }
