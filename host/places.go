@@ -35,6 +35,31 @@ func (h *Host) Places(ctx context.Context, backend, after string, most int) ([]P
 	if err != nil {
 		return nil, err
 	}
+	return h.placeInfos(ctx, on, docs, taken)
+}
+
+// Place returns the place of a location as Places shows it, or NotFound where it is not taken.
+func (h *Host) Place(ctx context.Context, backend, location string) (PlaceInfo, error) {
+	on, docs, err := h.storeOf(ctx, backend)
+	if err != nil {
+		return PlaceInfo{}, err
+	}
+	taken, err := on.placesIn(docs).Find(ctx, location)
+	if job.KindOf(err) == job.NotFound {
+		err = job.Errorf(job.NotFound, "no board has the place %q on the backend %s: boardd backend places %s lists those that are taken", tenant.Clip(location), backend, backend)
+	}
+	if err != nil {
+		return PlaceInfo{}, err
+	}
+	list, err := h.placeInfos(ctx, on, docs, []catalog.Taken{taken})
+	if err != nil {
+		return PlaceInfo{}, err
+	}
+	return list[0], nil
+}
+
+// placeInfos says of places who serves their boards there.
+func (h *Host) placeInfos(ctx context.Context, on *backend, docs driver.Documents, taken []catalog.Taken) ([]PlaceInfo, error) {
 	uses := make([]catalog.Use, len(taken))
 	for i := range taken {
 		uses[i] = taken[i].Use

@@ -68,7 +68,7 @@ type Hosted struct {
 	ending  sync.Once              // of closing done
 	next    atomic.Pointer[Hosted] // what takes its place as soon as it is open
 
-	movedFrom atomic.Pointer[Hosted] // what it takes the place of, in another store; nil once it is open
+	movedFrom atomic.Pointer[Hosted] // what it takes the place of, on another backend; nil once it is opened
 }
 
 func (h *Host) newServed(c config.Board) *Hosted {
@@ -229,17 +229,8 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too
 	spec.Recorder = recorder
-	came := ""
-	if v, ok := h.Directory().View.Boards.Get(directory.At(s.config)); ok && v.Move.BroughtTo(s.config.Backend) {
-		came = v.Move.ID
-		s.backend.known.Came(s.key(), came)
-	}
 	b := board.New(s.quota.Through(r.driver), spec)
-	if left := s.movedFrom.Swap(nil); left != nil && came != "" {
-		if before := left.board.Load(); before != nil {
-			b.Inherit(before)
-		}
-	}
+	came := s.arrived(h, b)
 	record(b)
 	rules.Serve(binding.Serving{Board: b, Logger: s.logger(), Running: h.running, Go: h.registry.leaving.Go})
 	s.inForce.Store(rules)
@@ -260,6 +251,23 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	})
 	defer opening.Wait()
 	return s.carry(ctx, h, b, came)
+}
+
+// arrived returns the move by which the board came to its backend, if one brought it there. The
+// driver is told of it, and b inherits from the board in the store that it left.
+func (s *Hosted) arrived(h *Host, b *board.Board) (move string) {
+	left := s.movedFrom.Swap(nil)
+	v, ok := h.Directory().View.Boards.Get(directory.At(s.config))
+	if !ok || !v.Move.BroughtTo(s.config.Backend) {
+		return ""
+	}
+	s.backend.known.Came(s.key(), v.Move.ID)
+	if left != nil && left.config.Backend == v.Move.From.Backend {
+		if before := left.board.Load(); before != nil {
+			b.Inherit(before)
+		}
+	}
+	return v.Move.ID
 }
 
 // recorder returns what records the board, if its settings say so, what takes the

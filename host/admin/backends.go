@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/boardd/boardd/host"
@@ -110,16 +109,10 @@ func (s *Session) ReleasePlace(ctx context.Context, backend, location string, fo
 	if err := s.principal.Check("ReleasePlace", ""); err != nil {
 		return host.PlaceInfo{}, err
 	}
-	list, err := s.host.Places(ctx, backend, "", 0)
+	place, err := s.host.Place(ctx, backend, strings.TrimSpace(location))
 	if err != nil {
 		return host.PlaceInfo{}, err
 	}
-	location = strings.TrimSpace(location)
-	n := slices.IndexFunc(list, func(p host.PlaceInfo) bool { return p.Location == location })
-	if n < 0 {
-		return host.PlaceInfo{}, job.Errorf(job.NotFound, "no board has the place %q on the backend %s: boardd backend places %s lists those that are taken", tenant.Clip(location), backend, backend)
-	}
-	place := list[n]
 	if len(place.Servers) > 0 && !force {
 		return host.PlaceInfo{}, job.Errorf(job.Precondition, "the board %s/%s is served at %s by %s: stop serving it there first, or release the place with force",
 			place.Tenant, place.Board, place.Location, strings.Join(place.Servers, ", "))

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -74,17 +75,19 @@ func (s *service) ListBoards(ctx context.Context, r *connect.Request[boarddv1.Li
 	if err != nil {
 		return nil, err
 	}
-	list, next := session.List(ctx, host.Listing{After: r.Msg.GetPageToken(), Most: part.most, Counts: r.Msg.GetCounts()})
-	response := &boarddv1.ListBoardsResponse{NextPageToken: next}
-	for _, b := range list {
+	counts := r.Msg.GetCounts()
+	list, _ := session.List(ctx, host.Listing{After: r.Msg.GetPageToken(), Most: part.limit(), Counts: counts})
+	entries, next, err := entriesOf(part, slices.Values(list), func(b host.Served) *boarddv1.Board {
 		board := toBoard(b)
-		if b.Counts != nil && r.Msg.GetCounts() {
-			board.Counts = toCounts(b.Counts)
-			board.Corrupt = b.Counts.Corrupt
+		if b.Counts != nil && counts {
+			board.Counts, board.Corrupt = toCounts(b.Counts), b.Counts.Corrupt
 		}
-		response.Boards = append(response.Boards, board)
+		return board
+	}, func(b host.Served) string { return b.Config.Name })
+	if err != nil {
+		return nil, err
 	}
-	return answer(response)
+	return answer(&boarddv1.ListBoardsResponse{Boards: entries, NextPageToken: next})
 }
 
 // GetBoard says how a board stands, even one that cannot be served now.

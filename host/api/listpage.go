@@ -11,8 +11,8 @@ import (
 // say otherwise; those of Connect, such as boardd's own, take any.
 const (
 	MaxListPage  = 1000    // entries of one page
-	MaxWholeList = 10_000  // entries of a list that an administrator asks for as one
-	MaxListBytes = 3 << 20 // bytes of the entries of a list of administrators, or of its page, in Protocol Buffers
+	MaxWholeList = 10_000  // entries of a list that is asked for as one
+	MaxListBytes = 3 << 20 // bytes of the entries of such a list, or of its page, in Protocol Buffers
 )
 
 // listPart is how much of a list a request asks for.

@@ -355,6 +355,19 @@ func (p *Places) List(ctx context.Context, after string, most int) ([]Taken, err
 	return list, nil
 }
 
+// Find returns the place of a location as people read it, or NotFound where it is not taken.
+func (p *Places) Find(ctx context.Context, location string) (Taken, error) {
+	doc, err := p.docs.Get(ctx, driver.Space{Name: locationSpace}, LocationNamed(location).key())
+	if err != nil {
+		return Taken{}, err
+	}
+	taken := Taken{Key: doc.Name}
+	if err := decode(doc, &taken.Use); err != nil {
+		return Taken{}, err
+	}
+	return taken, nil
+}
+
 // IsKey reports whether a text may be the key of a place.
 func IsKey(text string) bool {
 	raw, err := hex.DecodeString(text)

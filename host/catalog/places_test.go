@@ -124,6 +124,29 @@ func TestMadePlacesAreNotHeldAgainstAll(t *testing.T) {
 	}
 }
 
+// TestFindPlace finds places by what people read of them, and looks at no others.
+func TestFindPlace(t *testing.T) {
+	t.Parallel()
+	docs := &listed{Documents: store(t)}
+	p := catalog.NewPlaces(docs, "main")
+	for setting, place := range map[string]string{"namespace": "boardd:{acme/b}", "path": "/boardd/acme/b/Jobs"} {
+		location := at(setting, place)
+		if err := p.Occupy(t.Context(), location, use(setting), nil); err != nil {
+			t.Fatal(err)
+		}
+		docs.n.Store(0)
+		found, err := p.Find(t.Context(), location.String())
+		if err != nil || found.Location != location.String() || found.Board != setting || !catalog.IsKey(found.Key) {
+			t.Errorf("%s: found is %+v, %v", location, found, err)
+		}
+		_, err = p.Find(t.Context(), location.String()+"x")
+		wantKind(t, "a place that is free", err, job.NotFound)
+		if n := docs.n.Load(); n > 0 {
+			t.Errorf("%d places were listed", n)
+		}
+	}
+}
+
 // TestPlacesOfBefore: a place that somebody chose, with a version that named none, is found.
 func TestPlacesOfBefore(t *testing.T) {
 	t.Parallel()
