@@ -137,12 +137,14 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 	defer func() { stop() }()
 	switch {
 	case before != f.status.Generation:
-		if f.inherits() {
-			f.board.readiness.open(f.status)
-		} else {
+		inherits := f.inherits()
+		if !inherits {
 			f.board.readiness.shut("the board is being loaded")
 		}
 		stop = f.load(ctx, f.board.index.Reset(), f.status.Position, end)
+		if inherits {
+			f.board.readiness.open(f.status)
+		}
 	case !f.isLoaded():
 		stop = f.load(ctx, f.board.index.Sync(), f.status.Position, end)
 	default:
