@@ -31,12 +31,20 @@ func newRule(r *board.Rule, t *eventLog) *rule {
 	return made
 }
 
+// at is what the policy is shown at a time; zero: it does not go by the time.
+func (r *rule) at(now int64) time.Time {
+	if r.clock == nil {
+		return time.Time{}
+	}
+	return r.clock.At(time.Unix(0, now).UTC())
+}
+
 // look has a policy by time see it. It reports whether that is another one for it.
 func (r *rule) look(now int64) bool {
 	if r.clock == nil {
 		return false
 	}
-	at := r.clock.At(time.Unix(0, now).UTC())
+	at := r.at(now)
 	if at.Equal(r.shown) {
 		return false
 	}

@@ -253,7 +253,7 @@ func (c *counts) rank(ctx context.Context, s *sim, keys []int32) error {
 
 // ask asks the policy about at most ranking.KeyBatch keys.
 func (c *counts) ask(ctx context.Context, s *sim, list []int32) error {
-	ask := &policy.Keys{Now: c.rule.shown}
+	ask := &policy.Keys{Now: c.rule.at(s.decided)}
 	for _, at := range list {
 		k := &c.keys[at]
 		ask.Keys = ranking.Ask(ask.Keys, k.name, c.countsOf(k), k.oldest())

@@ -115,6 +115,45 @@ func (byOldest) RankKeys(_ context.Context, keys *policy.Keys, ranks []policy.Ra
 	return nil
 }
 
+// A board does not go through its order for a claim of a chosen job, so that it asks the policy
+// once more for the next claim of that minute: by then the oldest of the key may be another one.
+func TestChosenJobBeforeAnother(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "day")
+	rules := board.Rules{Ordering: &board.Rule{Policy: byOldest{}}}
+	var happened []replay.Grant
+	var other job.ID
+	synctest.Test(t, func(t *testing.T) {
+		d := newDay(t, dir, rules, 0)
+		post := func(team string) job.ID {
+			results, err := d.board.Post(d.ctx(), []job.Posting{{Name: team, Labels: []job.Label{{Key: "team", Value: team}}}})
+			if err != nil || results[0].Err != nil {
+				t.Fatal(err, results)
+			}
+			return results[0].Job.ID
+		}
+		chosen := post("x")
+		time.Sleep(50 * time.Minute)
+		other = post("y")
+		time.Sleep(40 * time.Minute)
+		post("x")
+		time.Sleep(10 * time.Minute)
+		d.ask(board.ClaimRequest{Owner: "chooser", IDs: []job.ID{chosen}})
+		time.Sleep(time.Second)
+		d.ask(board.ClaimRequest{Owner: "worker", Max: 1})
+		synctest.Wait() // it is recorded
+		d.end()
+		happened = d.happened
+	})
+	if len(happened) != 2 || happened[1].Job != other {
+		t.Fatalf("claims were given %+v: want the job of the other team second", happened)
+	}
+	said, err := replay.Grants(t.Context(), recording.Read(dir), rules)
+	if diff := cmp.Diff(happened, said); err != nil || diff != "" {
+		t.Errorf("happened, and said: %s, %v", diff, err)
+	}
+}
+
 // byDelay defers jobs for some seconds, of which its ticks know nothing.
 type byDelay struct{}
 
