@@ -55,6 +55,7 @@ const (
 func Run(t testing.TB, programs string, s Schedule, keep string) *history.History {
 	t.Helper()
 	recorder := history.NewRecorder(s.Store, s.Seed)
+	go pace(t.Context(), recorder) // which ends before the test has
 	told := receiver(t, s, recorder)
 	d := deploy(t, programs, s, told)
 	config := workload.Config{

@@ -22,28 +22,46 @@ const back = 20 * time.Second
 // fault is over when it is launched, and a server reads its boards first.
 const start = 5 * time.Second
 
-// mended returns until when everybody has to know of everything after a fault has ended.
-func mended(f *history.Fault) time.Duration {
-	what, how, _ := strings.Cut(f.Name, " ")
-	switch {
-	case what == "store":
-		return f.End + back + bound
-	case how == "killed" || how == "ended":
-		return f.End + start + bound
+// These are times of a machine that does something else beside, so that work takes fair times as
+// long as alone. Where it takes longer they are longer, up to slowest times.
+const (
+	fair    = 2
+	slowest = 4
+)
+
+// stretched is how long something may take from a time on, by how fast the machine was then.
+func stretched(h *history.History, at, patience time.Duration) time.Duration {
+	times := 1.0
+	for _, p := range h.Paces {
+		if p.At >= at && p.At <= at+slowest*patience {
+			times = max(times, p.Times/fair)
+		}
 	}
-	return f.End + bound
+	return time.Duration(min(times, slowest) * float64(patience))
+}
+
+// mended returns until when everybody has to know of everything after a fault has ended.
+func mended(h *history.History, f *history.Fault) time.Duration {
+	patience := bound
+	switch what, how, _ := strings.Cut(f.Name, " "); {
+	case what == "store":
+		patience += back
+	case how == "killed" || how == "ended":
+		patience += start
+	}
+	return f.End + stretched(h, f.End, patience)
 }
 
 // due returns until when everybody has to know of what stands at a time: what is broken before
 // that puts it off.
 func due(h *history.History, at time.Duration) time.Duration {
-	until := at + bound
+	until := at + stretched(h, at, bound)
 	for again := true; again; {
 		again = false
 		for i := range h.Faults {
 			f := &h.Faults[i]
-			if f.Begin <= until && mended(f) >= at && mended(f) > until {
-				until, again = mended(f), true
+			if end := mended(h, f); f.Begin <= until && end >= at && end > until {
+				until, again = end, true
 			}
 		}
 	}

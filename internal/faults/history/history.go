@@ -167,11 +167,19 @@ type Fault struct {
 	End   time.Duration `json:"end"`
 }
 
+// Pace is how fast the machine was at a time: a thread needed so many times as long for a piece of
+// work as it does where nothing else wants its processor.
+type Pace struct {
+	At    time.Duration `json:"at"`
+	Times float64       `json:"times"`
+}
+
 // History is one run.
 type History struct {
 	Store    string    `json:"store"`
 	Seed     uint64    `json:"seed"`
 	Faults   []Fault   `json:"faults,omitempty"`
+	Paces    []Pace    `json:"paces,omitempty"`
 	Ops      []Op      `json:"ops"`
 	Lists    []List    `json:"lists,omitempty"`
 	Counts   []Count   `json:"counts,omitempty"`
