@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/boardd/boardd/internal/faults/history"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // A thread works for a piece of its processor's time every paceEvery. How long it is at that
@@ -23,7 +22,14 @@ const (
 func pace(ctx context.Context, recorder *history.Recorder) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for sleep.For(ctx, paceEvery) == nil {
+	next := time.NewTicker(paceEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return
+		}
 		began, spent := time.Now(), threadTime()
 		for threadTime()-spent < piece {
 			continue // that is the work

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,7 +56,10 @@ const (
 func Run(t testing.TB, programs string, s Schedule, keep string) *history.History {
 	t.Helper()
 	recorder := history.NewRecorder(s.Store, s.Seed)
-	go pace(t.Context(), recorder) // which ends before the test has
+	pacing, stop := context.WithCancel(t.Context())
+	defer stop()
+	var paced sync.WaitGroup
+	paced.Go(func() { pace(pacing, recorder) })
 	told := receiver(t, s, recorder)
 	d := deploy(t, programs, s, told)
 	config := workload.Config{
@@ -129,6 +133,8 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		lost := d.reported(t)
 		recorder.Change(func(h *history.History) { h.PutBack, h.Reported = true, lost })
 	}
+	stop()
+	paced.Wait()
 	h := recorder.History()
 	report(t, d, h, keep)
 	return h
