@@ -56,10 +56,7 @@ const (
 func Run(t testing.TB, programs string, s Schedule, keep string) *history.History {
 	t.Helper()
 	recorder := history.NewRecorder(s.Store, s.Seed)
-	pacing, stop := context.WithCancel(t.Context())
-	defer stop()
-	var paced sync.WaitGroup
-	paced.Go(func() { pace(pacing, recorder) })
+	unpaced := paced(t.Context(), recorder)
 	told := receiver(t, s, recorder)
 	d := deploy(t, programs, s, told)
 	config := workload.Config{
@@ -133,11 +130,21 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 		lost := d.reported(t)
 		recorder.Change(func(h *history.History) { h.PutBack, h.Reported = true, lost })
 	}
-	stop()
-	paced.Wait()
+	unpaced()
 	h := recorder.History()
 	report(t, d, h, keep)
 	return h
+}
+
+// paced measures how fast the machine is, until ctx ends or the caller calls what it returns.
+func paced(ctx context.Context, recorder *history.Recorder) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var measuring sync.WaitGroup
+	measuring.Go(func() { pace(ctx, recorder) })
+	return func() {
+		cancel()
+		measuring.Wait()
+	}
 }
 
 // side is clients that work beside the load on a board of their own, and what they look at
