@@ -252,8 +252,7 @@ func (d *documents) reap(ctx context.Context, space driver.Space, name string, f
 	if err == nil {
 		m := d.client().Multi(nil)
 		s.check(m)
-		if err = d.dropPieces(ctx, m, path); err == nil {
-			m.Delete(path, f.version)
+		if err = d.drop(ctx, m, path, f.version); err == nil {
 			_, err = m.Do(ctx)
 		}
 	}

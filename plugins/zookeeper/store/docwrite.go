@@ -202,11 +202,9 @@ func (d *documents) remove(ctx context.Context, space driver.Space, name string,
 		}
 		_, err = m.Do(ctx)
 	} else {
-		path := d.path(space, name)
-		if err := d.dropPieces(ctx, m, path); err != nil {
+		if err := d.drop(ctx, m, d.path(space, name), f.version); err != nil {
 			return err
 		}
-		m.Delete(path, f.version)
 		_, err = d.commit(ctx, space, name, m)
 	}
 	if err != nil {
@@ -215,9 +213,9 @@ func (d *documents) remove(ctx context.Context, space driver.Space, name string,
 	return nil
 }
 
-// dropPieces adds the deletion of all pieces below a head, also of such as a
+// drop adds the deletion of a head of a version, and of all pieces below it, also of such as a
 // writer left that did not come to its end.
-func (d *documents) dropPieces(ctx context.Context, m *session.Multi, path string) error {
+func (d *documents) drop(ctx context.Context, m *session.Multi, path string, version int32) error {
 	folder, err := d.client().List(ctx, path)
 	if err != nil && !session.NoNode(err) {
 		return err
@@ -225,5 +223,6 @@ func (d *documents) dropPieces(ctx context.Context, m *session.Multi, path strin
 	for _, name := range folder.Names {
 		m.Delete(path+"/"+name, -1)
 	}
+	m.Delete(path, version)
 	return nil
 }
