@@ -81,6 +81,17 @@ func (e *env) do(op driver.Op) driver.Result {
 	return e.apply(op)[0]
 }
 
+// settled is do, said again as long as its outcome is unknown: then it tells what came of it.
+func (e *env) settled(op driver.Op) driver.Result {
+	e.Helper()
+	op.Request = random16()
+	r := e.do(op)
+	for r.Kind == job.OutcomeUnknown {
+		r = e.do(op)
+	}
+	return r
+}
+
 // must applies one op that has to be done, and for the first time.
 func (e *env) must(op driver.Op) driver.Result {
 	e.Helper()

@@ -313,11 +313,7 @@ func (c *crowd) keyRace() {
 		var has atomic.Pointer[job.ID]
 		together(at, func(i int) {
 			op := postKeyed(openKey("raced"))
-			op.Request = random16()
-			r := c.hosts[i%len(c.hosts)].do(op)
-			for r.Kind == job.OutcomeUnknown { // said again, it tells what came of it
-				r = c.hosts[i%len(c.hosts)].do(op)
-			}
+			r := c.hosts[i%len(c.hosts)].settled(op)
 			switch {
 			case r.Kind == job.NoKind:
 				done.Add(1)

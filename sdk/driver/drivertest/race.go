@@ -168,11 +168,7 @@ func raceReleasesRepeated(e *env) {
 		for range rounds {
 			op := claimOp("worker "+itoa(uint64(worker)), long, ids...)
 			op.Claim.Count = 2
-			op.Request = random16()
-			r := e.do(op)
-			for r.Kind == job.OutcomeUnknown { // said again, it tells what came of it
-				r = e.do(op)
-			}
+			r := e.settled(op)
 			if r.Kind != job.NoKind && r.Kind != job.Unavailable { // it may give up where others change the jobs all the time
 				e.Errorf("a claim among others: got %v", outcome(&r))
 			}
