@@ -32,7 +32,7 @@ func (b *Board) Run(ctx context.Context) error {
 	}
 	group.Go(func() { b.order.run(ctx) })
 
-	f := follower{board: b}
+	f := follower{board: b, inherited: b.inherited}
 	var wait backoff
 	var trouble complaint
 	for ctx.Err() == nil {
@@ -99,23 +99,23 @@ type follower struct {
 
 	unwritten *loss // a loss that the driver reported, and that is not written down yet
 
-	mu     sync.Mutex
-	loaded bool // the index holds everything up to position
-	once   bool // it did before
+	mu        sync.Mutex
+	loaded    bool // the index holds everything up to position
+	inherited bool // the index has what another board had, and was never loaded
 }
 
 func (f *follower) setLoaded(loaded bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.loaded, f.once = loaded, f.once || loaded
+	f.loaded, f.inherited = loaded, f.inherited && !loaded
 }
 
-// inherits reports whether the index has what another board had, and was never loaded. The
-// generation may change meanwhile: that is what ends a move.
+// inherits reports whether the board can serve before the index is loaded. The generation may
+// change meanwhile: that is what ends a move.
 func (f *follower) inherits() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.board.inherited && !f.once
+	return f.inherited
 }
 
 func (f *follower) isLoaded() bool {
