@@ -40,25 +40,23 @@ func TestSoonAfterFaults(t *testing.T) {
 func TestSoonOnABusyMachine(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
+	paced := func(at time.Duration, times float64) history.Pace { return history.Pace{At: at, Times: times} }
 	for name, c := range map[string]struct {
-		pace  history.Pace
-		got   time.Duration // the job was there at 0
-		found bool
+		faults []history.Fault
+		paces  []history.Pace
+		got    time.Duration // the job was there at 0
+		found  bool
 	}{
-		"fair":         {history.Pace{At: second, Times: 2}, 5*second + 1, true},
-		"busy":         {history.Pace{At: second, Times: 5}, 12 * second, false},
-		"too late":     {history.Pace{At: second, Times: 5}, 13 * second, true},
-		"very busy":    {history.Pace{At: second, Times: 100}, 20 * second, false},
-		"for ever":     {history.Pace{At: second, Times: 100}, 20*second + 1, true},
-		"busy before":  {history.Pace{At: -second, Times: 5}, 6 * second, true},
-		"busy later":   {history.Pace{At: 21 * second, Times: 5}, 6 * second, true},
-		"mended first": {history.Pace{At: second, Times: 4}, 14 * second, false},
+		"fair":         {nil, []history.Pace{paced(second, 2)}, 5*second + 1, true},
+		"busy":         {nil, []history.Pace{paced(second, 5)}, 12 * second, false},
+		"too late":     {nil, []history.Pace{paced(second, 5)}, 13 * second, true},
+		"very busy":    {nil, []history.Pace{paced(second, 100)}, 20 * second, false},
+		"for ever":     {nil, []history.Pace{paced(second, 100)}, 20*second + 1, true},
+		"busy before":  {nil, []history.Pace{paced(-second, 5)}, 6 * second, true},
+		"busy later":   {nil, []history.Pace{paced(21*second, 5)}, 6 * second, true},
+		"mended first": {[]history.Fault{{Begin: -second, End: 4 * second}}, []history.Pace{paced(second, 4), paced(5*second, 4)}, 14 * second, false},
 	} {
-		h := &history.History{Paces: []history.Pace{c.pace}, Relays: []history.Relay{{Job: "r", From: "s", To: "t", Wait: 40 * second, Got: c.got}}}
-		if name == "mended first" {
-			h.Faults = []history.Fault{{Begin: -second, End: 4 * second}}
-			h.Paces = append(h.Paces, history.Pace{At: 5 * second, Times: 4})
-		}
+		h := &history.History{Faults: c.faults, Paces: c.paces, Relays: []history.Relay{{Job: "r", From: "s", To: "t", Wait: 40 * second, Got: c.got}}}
 		if found := finds(h, "soon"); found != c.found {
 			t.Errorf("%s: a job that came after %v was found: %v, want %v", name, c.got, found, c.found)
 		}

@@ -195,14 +195,12 @@ func serverName(n int) string { return fmt.Sprint("server ", n) }
 // opened is the program of a driver whose store does not always answer.
 func opened(open func(context.Context, driver.Config) (driver.Driver, error), seed uint64) driver.Program {
 	program := memdriver.Program()
-	if open == nil {
-		open = program.Open
+	if open != nil {
+		program.Open = open
 	}
-	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
-		d, err := open(ctx, c)
-		return &hiccup{Driver: d, random: rand.New(rand.NewPCG(seed, 9))}, err //nolint:gosec // a run that can be made again
-	}
-	return program
+	return program.Wrapped(func(d driver.Driver) driver.Driver {
+		return &hiccup{Driver: d, random: rand.New(rand.NewPCG(seed, 9))} //nolint:gosec // a run that can be made again
+	})
 }
 
 // hiccup is a driver whose store does not always say what became of an op.
