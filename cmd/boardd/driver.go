@@ -9,6 +9,7 @@ import (
 
 	"github.com/boardd/boardd/plugins/embedded"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/heapfloor"
 	"github.com/boardd/boardd/sdk/plugin"
 )
 
@@ -39,7 +40,7 @@ func (p *program) driverCommand() *cobra.Command {
 			if len(args) != 1 || programs[args[0]] == nil {
 				return usagef("want one of %s", strings.Join(sortedKeys(programs), ", "))
 			}
-			keepHeapFloor(p.getenv("GOGC"))
+			heapfloor.Keep()
 			plugin.Serve(programs[args[0]]())
 			return nil
 		})

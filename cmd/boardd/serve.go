@@ -21,6 +21,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/logevent"
 	"github.com/boardd/boardd/host/web"
+	"github.com/boardd/boardd/sdk/heapfloor"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -99,7 +100,7 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	keepHeapFloor(p.getenv("GOGC"))
+	heapfloor.Keep()
 	r := &reloading{program: p, source: f.source, present: c}
 	h, err := host.Open(ctx, host.Config{
 		Config:  *c,

@@ -4,7 +4,11 @@ package main
 
 import (
 	"github.com/boardd/boardd/plugins/zookeeper/store"
+	"github.com/boardd/boardd/sdk/heapfloor"
 	"github.com/boardd/boardd/sdk/plugin"
 )
 
-func main() { plugin.Serve(store.Program()) }
+func main() {
+	heapfloor.Keep()
+	plugin.Serve(store.Program())
+}
