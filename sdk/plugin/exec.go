@@ -118,7 +118,7 @@ func (e *executor) open(board string, c driver.Capabilities) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.lane(board)
-	l.window, l.maxBatch = defaultInFlight, maxBatchOps
+	l.window, l.maxBatch = defaultInFlight, defaultBatchOps
 	if c.InFlight > 0 {
 		l.window = min(c.InFlight, maxInFlight)
 	}
@@ -140,7 +140,7 @@ func (e *executor) drop(board string) {
 func (e *executor) lane(board string) *lane {
 	l := e.lanes[board]
 	if l == nil {
-		l = &lane{board: board, window: defaultInFlight, maxBatch: maxBatchOps, busy: make(map[job.ID]struct{})}
+		l = &lane{board: board, window: defaultInFlight, maxBatch: defaultBatchOps, busy: make(map[job.ID]struct{})}
 		e.lanes[board] = l
 	}
 	return l

@@ -82,7 +82,10 @@ func (e *executor) take() (uint64, *frame) {
 		return 0, nil
 	}
 	f := &flight{}
-	room, bytes := maxBatchOps, maxBatchBytes
+	room, bytes := defaultBatchOps, maxBatchBytes
+	if len(e.ready) > 0 {
+		room = max(room, e.ready[0].maxBatch)
+	}
 	for range len(e.ready) { // a board is in a batch at most once
 		if room == 0 {
 			break

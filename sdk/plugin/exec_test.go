@@ -195,6 +195,28 @@ func TestBatchLimits(t *testing.T) {
 	}
 }
 
+// TestLargeBatches: a board that asks for larger batches than others gets them, up to a bound.
+func TestLargeBatches(t *testing.T) {
+	t.Parallel()
+	for asked, want := range map[int]int{0: defaultBatchOps, 512: 512, 5000: maxBatchOps} {
+		s := newStore(driver.Config{})
+		s.caps.MaxBatch = asked
+		d := piped(t, s)
+		ops := make([]driver.Op, 2*maxBatchOps)
+		for i := range ops {
+			ops[i] = driver.Op{Kind: driver.Update, Job: id(i)}
+		}
+		d.Apply(t.Context(), "b", ops)
+		most := 0
+		for _, batch := range s.batches {
+			most = max(most, len(batch))
+		}
+		if most != want {
+			t.Errorf("a board that asks for %d gets batches of %d, want %d", asked, most, want)
+		}
+	}
+}
+
 func TestManyBoards(t *testing.T) {
 	t.Parallel()
 	s := newStore(driver.Config{})

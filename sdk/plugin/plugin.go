@@ -54,7 +54,8 @@ const MaxMessage = wire.MaxMessage
 
 // Limits on one batch of Exec.
 const (
-	maxBatchOps     = 256
+	maxBatchOps     = 1024 // where a board asks for so many
+	defaultBatchOps = 256  // of all boards in it, where none does
 	maxBatchBytes   = 1 << 20
 	maxInFlight     = 8
 	defaultInFlight = 2

@@ -1549,7 +1549,7 @@ type Capabilities struct {
 	Encodings     []string               `protobuf:"bytes,1,rep,name=encodings,proto3" json:"encodings,omitempty"`                               // "json", "msgpack": what Posting.details may be
 	MaxDetails    int64                  `protobuf:"varint,2,opt,name=max_details,json=maxDetails,proto3" json:"max_details,omitempty"`          // bytes of details
 	MaxRecord     int64                  `protobuf:"varint,3,opt,name=max_record,json=maxRecord,proto3" json:"max_record,omitempty"`             // bytes of extra, status, final and one attachment, each
-	MaxBatch      int64                  `protobuf:"varint,4,opt,name=max_batch,json=maxBatch,proto3" json:"max_batch,omitempty"`                // ops that one batch should carry; at most 256 are sent
+	MaxBatch      int64                  `protobuf:"varint,4,opt,name=max_batch,json=maxBatch,proto3" json:"max_batch,omitempty"`                // ops that one batch should carry; at most 1024 are sent
 	InFlight      int64                  `protobuf:"varint,5,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`                // batches that should be under way at once; at most 8 are
 	MaxCandidates int64                  `protobuf:"varint,6,opt,name=max_candidates,json=maxCandidates,proto3" json:"max_candidates,omitempty"` // candidates of one claim
 	MaxJobs       int64                  `protobuf:"varint,7,opt,name=max_jobs,json=maxJobs,proto3" json:"max_jobs,omitempty"`                   // open jobs; 0: no limit but the machine's
