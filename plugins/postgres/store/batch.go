@@ -87,7 +87,7 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 	}
 	t.before = t.head
 	if t.head.term != t.head.started {
-		if err := t.anchor(); err != nil {
+		if err := t.anchor(ask); err != nil {
 			t.leave()
 			return nil, failed(ctx, err)
 		}
@@ -95,20 +95,15 @@ func (s *store) enter(ctx context.Context, b *board, ask *needs) (*batch, error)
 	return t, nil
 }
 
-// anchor has all leases count anew, in the table and in what was read of it: nobody
-// knows what the server's clock has to do with that of before.
-func (t *batch) anchor() error {
+// anchor has all leases count anew: nobody knows what the server's clock has to do with that of
+// before. What was read of jobs is read again, since their rows are others now.
+func (t *batch) anchor(ask *needs) error {
 	t.anchored = true
-	now := t.head.now.UnixNano()
 	queue := &pgx.Batch{}
-	queue.Queue(t.sql(`UPDATE {s}.jobs SET ends = $3 + lease WHERE board = $1 AND state = $2 AND ends > 0`), t.board.id, claimedState, now)
+	queue.Queue(t.sql(`UPDATE {s}.jobs SET ends = $3 + lease WHERE board = $1 AND state = $2 AND ends > 0`), t.board.id, claimedState, t.head.now.UnixNano())
 	queue.Queue(t.sql(`UPDATE {s}.boards SET term = $2 WHERE board = $1`), t.board.id, t.head.started)
-	for _, r := range t.rows {
-		if r.ends > 0 {
-			r.ends = now + r.lease
-			r.at(t.head.now)
-		}
-	}
+	t.queueRows(queue, ask.jobs)
+	t.queueSizes(queue, ask.ends)
 	return send(t.ctx, t.conn, queue)
 }
 
@@ -214,18 +209,20 @@ func (t *batch) next() driver.Position {
 	return driver.Position(t.number) //nolint:gosec // of a bigint
 }
 
-// rowColumns are those that scanRow reads.
-const rowColumns = `job, state, lease, ends, tombstone, keep_until, size, posting, record`
+// rowColumns are those that scanRow reads, of the table itself.
+const rowColumns = columnsOfJob + `, ctid`
+
+const columnsOfJob = `job, state, lease, ends, tombstone, keep_until, size, posting, record`
 
 // rowsOf selects the jobs $2 of a board, one by one, as every statement looks for its rows: in a
 // LATERAL subquery that OFFSET or LIMIT keeps from being joined otherwise. job = ANY($2), or a join,
 // may read all of the board while there are no statistics, and a session keeps the plan that it
 // made of a small table. A range of one in order is what one index alone gives: of a table of a
 // few rows any other that begins with the board costs the same. Rows that are changed are then
-// named by their ctid, which nobody else changes while the board is locked.
+// named by their ctid, which is the column at here, and which nobody else changes while the board is locked.
 func rowsOf(board string) string {
-	return `SELECT ` + rowColumns + ` FROM unnest($2::uuid[]) k (wanted)
-		CROSS JOIN LATERAL (SELECT ` + rowColumns + ` FROM {s}.jobs WHERE board = ` + board + ` AND job BETWEEN k.wanted AND k.wanted ORDER BY job LIMIT 1) j`
+	return `SELECT ` + columnsOfJob + `, at FROM unnest($2::uuid[]) k (wanted)
+		CROSS JOIN LATERAL (SELECT ` + columnsOfJob + `, ctid AS at FROM {s}.jobs WHERE board = ` + board + ` AND job BETWEEN k.wanted AND k.wanted ORDER BY job LIMIT 1) j`
 }
 
 func scanRow(from pgx.Rows, h *head, more ...any) (*row, error) {
@@ -233,7 +230,7 @@ func scanRow(from pgx.Rows, h *head, more ...any) (*row, error) {
 	var state int16
 	var posting, record []byte
 	r := &row{stored: true}
-	err := from.Scan(append([]any{&id, &state, &r.lease, &r.ends, &r.tombstone, &r.keepUntil, &r.size, &posting, &record}, more...)...)
+	err := from.Scan(append([]any{&id, &state, &r.lease, &r.ends, &r.tombstone, &r.keepUntil, &r.size, &posting, &record, &r.ctid}, more...)...)
 	if err != nil {
 		return nil, err
 	}

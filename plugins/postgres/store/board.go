@@ -38,10 +38,14 @@ type watch struct {
 // board, and one that waits for it at the server.
 const inFlight = 2
 
+// maxBatch is how many ops a batch has at most. What each batch costs beside them, with a flush of
+// the disk, is as much as some hundred ops.
+const maxBatch = 512
+
 // capabilities are what the store can do on each board.
 func capabilities() driver.Capabilities {
 	c := driver.CapabilityAll()
-	c.InFlight, c.Inbox, c.Moves, c.Empties = inFlight, true, true, true
+	c.MaxBatch, c.InFlight, c.Inbox, c.Moves, c.Empties = maxBatch, inFlight, true, true, true
 	return c
 }
 

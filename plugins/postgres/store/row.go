@@ -3,6 +3,8 @@ package store
 import (
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
+
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -22,6 +24,7 @@ type row struct {
 	damage error            // why it cannot be read
 	sizes  map[string]int64 // of its larger parts, where they are wanted; see batch.ends
 	stored bool             // the table has it
+	ctid   pgtype.TID       // where
 	dirty  bool             // it has to be written
 	gone   bool             // it has to be deleted
 	bared  bool             // its posting was cut down, and has to be written too

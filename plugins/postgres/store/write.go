@@ -86,14 +86,12 @@ func (t *batch) queueWrites(queue *pgx.Batch) {
 }
 
 func (t *batch) queueParts(queue *pgx.Batch) {
-	var noDetails, noOthers, less, more []pgtype.UUID
+	var wiped, less, more []pgtype.UUID
+	var noDetails, noOthers []bool
 	var lessNames, moreNames, data [][]byte
 	for id, p := range t.parts {
-		if p.noDetails {
-			noDetails = append(noDetails, uuid(id))
-		}
-		if p.noOthers {
-			noOthers = append(noOthers, uuid(id))
+		if p.noDetails || p.noOthers {
+			wiped, noDetails, noOthers = append(wiped, uuid(id)), append(noDetails, p.noDetails), append(noOthers, p.noOthers)
 		}
 		for name, bytes := range p.put {
 			if bytes == nil {
@@ -103,15 +101,10 @@ func (t *batch) queueParts(queue *pgx.Batch) {
 			more, moreNames, data = append(more, uuid(id)), append(moreNames, []byte(name)), append(data, bytes)
 		}
 	}
-	if noDetails != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
-			SELECT ctid FROM {s}.parts WHERE board = $1 AND job = k.job AND name = $3 OFFSET 0) l WHERE p.ctid = l.ctid`),
-			t.board.id, noDetails, []byte(details))
-	}
-	if noOthers != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
-			SELECT ctid FROM {s}.parts WHERE board = $1 AND job = k.job AND name <> $3 OFFSET 0) l WHERE p.ctid = l.ctid`),
-			t.board.id, noOthers, []byte(details))
+	if wiped != nil {
+		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[], $3::boolean[], $4::boolean[]) k (job, details, others) CROSS JOIN LATERAL (
+			SELECT ctid FROM {s}.parts WHERE board = $1 AND job = k.job AND CASE name WHEN $5 THEN k.details ELSE k.others END OFFSET 0) l WHERE p.ctid = l.ctid`),
+			t.board.id, wiped, noDetails, noOthers, []byte(details))
 	}
 	if less != nil {
 		queue.Queue(t.sql(`DELETE FROM {s}.parts p USING unnest($2::uuid[], $3::bytea[]) k (job, name) CROSS JOIN LATERAL (
@@ -149,36 +142,48 @@ func (c *columns) args(board int64) []any {
 }
 
 const unnestColumns = `unnest($2::uuid[], $3::smallint[], $4::bigint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[],
-	$9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[])`
+	$9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[]`
 
 func (t *batch) queueJobs(queue *pgx.Batch) {
 	var inserted, updated columns
-	var deleted []pgtype.UUID
+	var gone []pgtype.UUID
+	var deleted, places []pgtype.TID
 	for _, r := range t.order {
 		switch {
 		case r.gone && r.stored:
-			deleted = append(deleted, uuid(r.Posting.ID))
+			gone, deleted = append(gone, uuid(r.Posting.ID)), append(deleted, r.ctid)
 		case r.gone:
 		case r.stored:
 			updated.add(r)
+			places = append(places, r.ctid)
 		default:
 			inserted.add(r)
 		}
 	}
 	if deleted != nil {
-		queue.Queue(t.sql(`DELETE FROM {s}.jobs j USING unnest($2::uuid[]) k (job) CROSS JOIN LATERAL (
-			SELECT ctid FROM {s}.jobs WHERE board = $1 AND job BETWEEN k.job AND k.job ORDER BY job LIMIT 1) l WHERE j.ctid = l.ctid`), t.board.id, deleted)
+		queue.Queue(t.sql(allOf(`$4`, `DELETE FROM {s}.jobs j USING unnest($2::uuid[], $3::tid[]) u (job, at) WHERE `+atItsPlace)),
+			t.board.id, gone, deleted, len(deleted))
 	}
 	if inserted.job != nil {
 		queue.Queue(t.sql(`INSERT INTO {s}.jobs (board, job, shelf, place, state, lease, ends, tombstone, keep_until, size, posting, record)
-			SELECT $1::bigint, * FROM `+unnestColumns), inserted.args(t.board.id)...)
+			SELECT $1::bigint, * FROM `+unnestColumns+`)`), inserted.args(t.board.id)...)
 	}
 	if updated.job != nil {
-		queue.Queue(t.sql(`UPDATE {s}.jobs j SET shelf = u.shelf, place = u.place, state = u.state, lease = u.lease, ends = u.ends,
+		queue.Queue(t.sql(allOf(`$14`, `UPDATE {s}.jobs j SET shelf = u.shelf, place = u.place, state = u.state, lease = u.lease, ends = u.ends,
 			tombstone = u.tombstone, keep_until = u.keep, size = u.size, posting = coalesce(u.posting, j.posting), record = u.record
-			FROM `+unnestColumns+` u (job, shelf, place, state, lease, ends, tombstone, keep, size, posting, record) CROSS JOIN LATERAL (
-				SELECT ctid FROM {s}.jobs WHERE board = $1 AND job BETWEEN u.job AND u.job ORDER BY job LIMIT 1) l WHERE j.ctid = l.ctid`), updated.args(t.board.id)...)
+			FROM `+unnestColumns+`, $13::tid[]) u (job, shelf, place, state, lease, ends, tombstone, keep, size, posting, record, at)
+			WHERE `+atItsPlace)), append(updated.args(t.board.id), places, len(places))...)
 	}
+}
+
+// atItsPlace finds the row of a job by its ctid, and looks whether it is that job's. Not with =, for
+// which PostgreSQL would take an index while the table is small, and read all of the board later.
+const atItsPlace = `j.ctid = u.at AND j.board IS NOT DISTINCT FROM $1 AND j.job IS NOT DISTINCT FROM u.job`
+
+// allOf has a statement that names rows by their ctid fail, with a division by zero, if it does not
+// change as many as it names. It fails in PostgreSQL, since COMMIT is on its way behind it.
+func allOf(want, statement string) string {
+	return `WITH changed AS (` + statement + ` RETURNING 1) SELECT 1 / (count(*) = ` + want + `::bigint)::integer FROM changed`
 }
 
 func (t *batch) queueStamps(queue *pgx.Batch) {
