@@ -49,6 +49,7 @@ type Places struct {
 	// Only the round that goes on uses these.
 	chosen *ground   // the places that people have chosen, as they were when all were read
 	readAt time.Time // when that was
+	known  int       // how many places there are: those that were read when all were, and new ones since
 }
 
 // NewPlaces returns the places on the store that operators know as a backend.
@@ -86,8 +87,9 @@ func (p *Places) Occupy(ctx context.Context, l Location, use Use, others map[str
 
 // Bounds on what a round asks of the store.
 const (
-	fewPlaces    = 8  // are read one by one and not with all others
-	writesAtOnce = 16 // documents that are written at the same time
+	fewPlaces     = 8  // are read one by one and not with all others
+	listedPerRead = 16 // places are listed in the time in which one is read by itself
+	atOnce        = 16 // documents that are read or written at the same time
 )
 
 // readAll is how old what was read of all places may be. It is for places that servers of an older
@@ -130,6 +132,7 @@ func (p *Places) attempt(ctx context.Context, list []*claimed) (again []*claimed
 			fresh = append(fresh, c)
 		}
 	}
+	p.known += len(fresh)
 	p.refuse(ctx, fresh)
 	for _, c := range fresh {
 		if c.fresh = false; c.err == nil {
@@ -151,24 +154,30 @@ func fail(list []*claimed, err error) {
 	}
 }
 
-// read returns the documents of the locations, by name.
+// read returns the documents of the locations, by name. It lists all places only where that is less
+// work than to read these: not where a few boards are made beside a hundred thousand.
 func (p *Places) read(ctx context.Context, list []*claimed) (map[string]driver.Document, error) {
 	present := map[string]driver.Document{}
-	if len(list) > fewPlaces {
+	if len(list) > fewPlaces && p.known <= len(list)*listedPerRead {
 		docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
 		for _, doc := range docs {
 			present[doc.Name] = doc
 		}
+		p.known = len(docs)
 		return present, err
 	}
-	for _, c := range list {
+	var mu sync.Mutex
+	var failure error
+	each(list, func(c *claimed) {
 		doc, err := p.docs.Get(ctx, driver.Space{Name: locationSpace}, c.location.key())
+		mu.Lock()
+		defer mu.Unlock()
 		if err = ignore(err, job.NotFound); err != nil {
-			return nil, err
+			failure = err
 		}
 		present[c.location.key()] = doc
-	}
-	return present, nil
+	})
+	return present, failure
 }
 
 // refuse fails the items whose location overlaps with a place of another board. Of two
@@ -209,8 +218,9 @@ func (p *Places) suspect(ctx context.Context, list []*claimed) (all []*claimed, 
 // whatPeopleChose returns the places that people chose, of which some may not be taken any more.
 func (p *Places) whatPeopleChose(ctx context.Context) (*ground, error) {
 	if p.chosen == nil || time.Since(p.readAt) > readAll {
-		at, list := time.Now(), newGround()
+		at, list, n := time.Now(), newGround(), 0
 		err := p.each(ctx, locationSpace, func(l Location, use Use) {
+			n++
 			if l.reach(&use) == anybody {
 				list.add(l, use)
 			}
@@ -218,7 +228,7 @@ func (p *Places) whatPeopleChose(ctx context.Context) (*ground, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.chosen, p.readAt = list, at
+		p.chosen, p.readAt, p.known = list, at, n
 	}
 	err := p.each(ctx, chosenSpace, func(l Location, use Use) { p.chosen.add(l, use) })
 	return p.chosen, err
@@ -287,11 +297,11 @@ func (p *Places) write(ctx context.Context, list []*claimed, present map[string]
 	each(due, func(c *claimed) { c.err = p.put(ctx, c, present[c.location.key()].Version) })
 }
 
-// each does something for each item, writesAtOnce at the same time.
+// each does something for each item, for atOnce at the same time.
 func each[T any](list []T, do func(item T)) {
 	var working sync.WaitGroup
 	defer working.Wait()
-	room := make(chan struct{}, writesAtOnce)
+	room := make(chan struct{}, atOnce)
 	for _, item := range list {
 		room <- struct{}{}
 		working.Go(func() {

@@ -124,6 +124,34 @@ func TestMadePlacesAreNotHeldAgainstAll(t *testing.T) {
 	}
 }
 
+// TestManyPlacesMadeAtOnce: where many callers make boards at the same time, too, no round lists
+// the places that are taken again and again.
+func TestManyPlacesMadeAtOnce(t *testing.T) {
+	t.Parallel()
+	docs := &listed{Documents: store(t)}
+	p := catalog.NewPlaces(docs, "main")
+	const callers, each = 32, 50
+	var making sync.WaitGroup
+	for caller := range callers {
+		making.Go(func() {
+			for i := range each {
+				board := fmt.Sprintf("b%d-%d", caller, i)
+				if err := p.Occupy(t.Context(), at("namespace", "boardd:{acme/"+board+"}"), use(board), nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	making.Wait()
+	taken, err := p.List(t.Context(), "", 0)
+	if err != nil || len(taken) != callers*each {
+		t.Fatalf("%d places are taken, %v; want %d", len(taken), err, callers*each)
+	}
+	if n := docs.n.Load() - int64(len(taken)); n > 10*callers*each {
+		t.Errorf("%d documents were listed for %d places", n, len(taken))
+	}
+}
+
 // TestFindPlace finds places by what people read of them, and looks at no others.
 func TestFindPlace(t *testing.T) {
 	t.Parallel()
