@@ -106,7 +106,7 @@ func TestPastOthers(t *testing.T) {
 	testserver.Eventually(t, "the board is looked at", func() bool {
 		s.store.rounds.mu.Lock()
 		defer s.store.rounds.mu.Unlock()
-		return !s.store.rounds.boards[b].fresh
+		return s.store.rounds.boards[b] != nil && s.store.rounds.fresh[b] == nil
 	})
 	if s.found() {
 		t.Errorf("what is past is taken for a change")

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type rounds struct {
 
 	mu      sync.Mutex
 	boards  map[*board]*lookedAt
+	fresh   map[*board]*lookedAt // those of them that were never looked at
 	running bool
 }
 
@@ -35,20 +37,20 @@ type rounds struct {
 type lookedAt struct {
 	board   *board
 	opening *opening
-	fresh   bool // it was never looked at
 	at      [2]string
 	past    int64 // posts of other programs that were over when it was first looked at
 }
 
 func newRounds(s *Store) *rounds {
-	return &rounds{store: s, kick: make(chan struct{}, 1), boards: map[*board]*lookedAt{}}
+	return &rounds{store: s, kick: make(chan struct{}, 1), boards: map[*board]*lookedAt{}, fresh: map[*board]*lookedAt{}}
 }
 
 // join has a board looked at from now on, soon for the first time, until it leaves.
 func (r *rounds) join(b *board, st *opening) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.boards[b] = &lookedAt{board: b, opening: st, fresh: true}
+	l := &lookedAt{board: b, opening: st}
+	r.boards[b], r.fresh[b] = l, l
 	select {
 	case r.kick <- struct{}{}:
 	default:
@@ -63,6 +65,7 @@ func (r *rounds) leave(b *board) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.boards, b)
+	delete(r.fresh, b)
 }
 
 // run makes rounds until no board is left, or the store is closed.
@@ -80,7 +83,7 @@ func (r *rounds) run() {
 		if r.over() {
 			return
 		}
-		all := r.list(false)
+		all := r.list(r.boards)
 		if len(all) == 0 {
 			continue
 		}
@@ -104,17 +107,21 @@ func (r *rounds) over() bool {
 	return !r.running
 }
 
-// list returns the boards that are looked at, or those of them that never were.
-func (r *rounds) list(fresh bool) []*lookedAt {
+// list returns the boards that are looked at: all of them, or those that never were.
+func (r *rounds) list(of map[*board]*lookedAt) []*lookedAt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []*lookedAt
-	for _, l := range r.boards {
-		if l.fresh || !fresh {
-			list = append(list, l)
-		}
+	return slices.Collect(maps.Values(of))
+}
+
+// looked notes that a board was looked at, and reports whether that was the first time.
+func (r *rounds) looked(l *lookedAt) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first = r.fresh[l.board] == l; first {
+		delete(r.fresh, l.board)
 	}
-	return list
+	return first
 }
 
 // rest waits, and looks meanwhile at boards that are new.
@@ -124,7 +131,7 @@ func (r *rounds) rest(ctx context.Context, d time.Duration) {
 	for {
 		select {
 		case <-r.kick:
-			for trip := range slices.Chunk(r.list(true), roundSize) {
+			for trip := range slices.Chunk(r.list(r.fresh), roundSize) {
 				r.look(ctx, trip)
 			}
 		case <-timer.C:
@@ -162,10 +169,7 @@ func (l *lookedAt) found(ctx context.Context, reads *countReads) {
 		l.at = at
 		b.store.wakes.wake(st.keys.wake)
 	}
-	first := l.fresh
-	b.store.rounds.mu.Lock()
-	l.fresh = false
-	b.store.rounds.mu.Unlock()
+	first := b.store.rounds.looked(l)
 	t := reads.count()
 	if st.foreign || b.others.write() || !t.others(l.past) {
 		return
