@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
@@ -22,8 +23,15 @@ import (
 // restSpace is where the documents are, under the boards' keys.
 const restSpace = "rest"
 
-// restLook is the time between two looks at all boards, at least.
-const restLook = 10 * time.Millisecond
+// The time between two looks at all boards, at least and at most.
+const (
+	restLook     = 10 * time.Millisecond
+	restLookMost = 10 * time.Second
+)
+
+// restAtOnce is how many boards are asked at the same time whether they may rest, each of its
+// store: boards that a caller makes one after the other are to be closed as fast as they are made.
+const restAtOnce = 16
 
 // dueLook is the time between two looks at the clock of a board that rests, at most: timers stand
 // still while a machine does, and clocks are put right.
@@ -173,20 +181,40 @@ func (s *Hosted) rouse(ctx context.Context, h *Host) error {
 func (h *Host) restForever(ctx context.Context) {
 	for {
 		after := h.restAfter()
-		if sleep.For(ctx, min(max(after/10, restLook), 10*time.Second)) != nil {
+		every := restLookMost
+		if after >= 0 {
+			every = min(max(after/10, restLook), every)
+		}
+		if sleep.For(ctx, every) != nil {
 			return
 		}
+		var working sync.WaitGroup
+		room := make(chan struct{}, restAtOnce)
 		for _, s := range h.registry.allBoards() {
 			b := s.board.Load()
 			if b == nil || s.config.Observe || s.running.Err() != nil || s.next.Load() != nil {
 				continue
 			}
-			if r, ok := h.mayRest(ctx, s, b, after); ok && time.Until(r.Due) >= after {
-				h.toRest(s, s.restedAs(&r, b.Status()))
-			} else if s.backend.rests(h).knows(s.key()) { // another host closed it and took it for nobody's
-				_ = s.rouse(ctx, h) // or the next time
+			if (after < 0 || !s.quiet(after)) && !s.backend.rests(h).knows(s.key()) {
+				continue
 			}
+			room <- struct{}{}
+			working.Go(func() {
+				h.restOrRouse(ctx, s, b, after)
+				<-room
+			})
 		}
+		working.Wait()
+	}
+}
+
+// restOrRouse closes an open board if it may rest. If it may not, and is said to rest, it takes
+// that back.
+func (h *Host) restOrRouse(ctx context.Context, s *Hosted, b *board.Board, after time.Duration) {
+	if r, ok := h.mayRest(ctx, s, b, after); ok && time.Until(r.Due) >= after {
+		h.toRest(s, s.restedAs(&r, b.Status()))
+	} else if s.backend.rests(h).knows(s.key()) { // another host closed it and took it for nobody's
+		_ = s.rouse(ctx, h) // or the next time
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/webhook"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -401,6 +405,48 @@ func TestRestOfTwoHosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// together is a store that counts no board until several are to be counted at the same time.
+type together struct {
+	driver.Driver
+
+	asked  atomic.Int64 // now
+	once   sync.Once
+	enough chan struct{}
+}
+
+const countedTogether = 6
+
+// Count waits for others, for a moment.
+func (d *together) Count(ctx context.Context, board string) (driver.Counts, error) {
+	defer d.asked.Add(-1)
+	if d.asked.Add(1) >= countedTogether {
+		d.once.Do(func() { close(d.enough) })
+	}
+	select {
+	case <-d.enough:
+		return d.Driver.Count(ctx, board)
+	case <-time.After(soon):
+		return driver.Counts{}, job.Errorf(job.Unavailable, "the store waits for more to count")
+	}
+}
+
+// TestBoardsRestTogether: boards are not asked one after the other whether they may rest. The
+// store would answer none of them.
+func TestBoardsRestTogether(t *testing.T) {
+	t.Parallel()
+	boards := make([]config.Board, 16)
+	for i := range boards {
+		boards[i] = board(fmt.Sprint("b", i), "store")
+	}
+	slow := memdriver.Program().Wrapped(func(d driver.Driver) driver.Driver {
+		return &together{Driver: d, enough: make(chan struct{})}
+	})
+	_, s := open(t, resting(map[string]driver.Program{"memory": slow}, boards...))
+	eventually(t, "all rest", func() bool {
+		return !slices.ContainsFunc(s.Boards(), func(b host.Served) bool { return b.Rests == nil })
+	})
 }
 
 // TestCostOfRest measures what boards take that are open, and that rest.
