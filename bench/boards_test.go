@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,25 +41,42 @@ func BenchmarkBoardsMade(b *testing.B) {
 	}
 }
 
-// BenchmarkCatalog fills the catalog, on a Redis, with 100,000 tenants, a token and a board each. It
-// gives the rate at which one caller makes 300 more of each over the rate with 100 there, and how
-// long the server takes after kill -9 until it is ready, and until it knows the last board.
+// BenchmarkCatalog fills the catalog, on a Redis, with 100,000 tenants, a token and a board each, or
+// with as many as BOARDD_BENCH_TENANTS says. Once all boards rest it gives the rate at which one
+// caller makes 300 more of each over the rate with 100 there, and how long the server takes after
+// kill -9 until it is ready, and until it knows the last board.
 func BenchmarkCatalog(b *testing.B) {
 	boardd := withRedis(b)
+	const few, more = 100, 300
+	all := 100_000
+	if text := os.Getenv("BOARDD_BENCH_TENANTS"); text != "" {
+		var err error
+		if all, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
+	}
 	for b.Loop() {
 		hosting := newHosting(b, boardd, "redis")
 		server := hosting.server
-		const few, all, more = 100, 100_000, 300
 		whole := &holding{b, hosting.client.Admin()}
+		rested := func() {
+			for metric(b, server, "boardd_boards_open ") > 0 {
+				time.Sleep(time.Second)
+			}
+		}
 		whole.fill(0, few, 64)
+		rested()
 		before := whole.fill(few, more, 1)
-		whole.fill(few+more, all-few-more, 64)
+		filled := whole.fill(few+more, all-few-more, 64)
+		rested()
 		after := whole.fill(all, more, 1)
 		for what := range before {
 			b.ReportMetric(before[what].Seconds()/after[what].Seconds(), what+"-all/few")
 			b.ReportMetric(more/after[what].Seconds(), what+"s/s")
+			b.ReportMetric(float64(all-few-more)/filled[what].Seconds(), what+"s/s-by-64")
 		}
 		last := dialWith(b, client.Config{Addr: server.Addr, Tenant: fmt.Sprint("t", all)})
+		rested()
 		server.Kill()
 		began := time.Now()
 		server.Restart()
