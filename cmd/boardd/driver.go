@@ -40,7 +40,7 @@ func (p *program) driverCommand() *cobra.Command {
 			if len(args) != 1 || programs[args[0]] == nil {
 				return usagef("want one of %s", strings.Join(sortedKeys(programs), ", "))
 			}
-			heapfloor.Keep()
+			heapfloor.Keep(p.getenv("GOGC"), heapfloor.Large)
 			plugin.Serve(programs[args[0]]())
 			return nil
 		})

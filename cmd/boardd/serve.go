@@ -100,7 +100,7 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	heapfloor.Keep()
+	heapfloor.Keep(p.getenv("GOGC"), heapfloor.Large)
 	r := &reloading{program: p, source: f.source, present: c}
 	h, err := host.Open(ctx, host.Config{
 		Config:  *c,

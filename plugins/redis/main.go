@@ -3,12 +3,14 @@
 package main
 
 import (
+	"os"
+
 	"github.com/boardd/boardd/plugins/redis/store"
 	"github.com/boardd/boardd/sdk/heapfloor"
 	"github.com/boardd/boardd/sdk/plugin"
 )
 
 func main() {
-	heapfloor.Keep()
+	heapfloor.Keep(os.Getenv("GOGC"), heapfloor.Small)
 	plugin.Serve(store.Program())
 }

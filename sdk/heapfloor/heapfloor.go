@@ -4,33 +4,40 @@ package heapfloor
 
 import (
 	"math"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 )
 
-// Floor is the size up to which the heap may grow before it is collected, in bytes. A server or a
-// driver between two bursts keeps a few megabytes alive; with Go's own rule, twice what is alive,
-// it would be collected many times a second and spend a sixth of its processor time on that. A
-// large heap is collected by Go's rule. GOMEMLIMIT holds in any case.
-const Floor = 128 << 20
-
-// Keep applies Floor to this process from now on, unless whoever started it chose a rule with
-// GOGC. It is for a program's main, and called once.
-func Keep() {
-	if os.Getenv("GOGC") == "" {
-		(&keeper{percent: 100}).collected()
+// Keep has the heap of this process grow to floor bytes before it is collected, unless gogc, which
+// is what the environment has for GOGC, says otherwise. It is for a program's main, and called once.
+//
+// A server or a driver between two bursts keeps a few megabytes alive; with Go's own rule, twice what
+// is alive, it would be collected many times a second and spend a sixth of its processor time on
+// that. A heap of which more than half of the floor is alive is collected by Go's rule. GOMEMLIMIT
+// holds in any case.
+func Keep(gogc string, floor uint64) {
+	if gogc == "" {
+		(&keeper{percent: 100, floor: floor}).collected()
 	}
 }
 
+// Floors in bytes: of what has jobs in memory, and of a driver whose store is another process.
+const (
+	Large = 128 << 20
+	Small = 32 << 20
+)
+
 // keeper sets anew after each collection how far the heap may grow.
-type keeper struct{ percent int }
+type keeper struct {
+	percent int
+	floor   uint64
+}
 
 func (k *keeper) collected() {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
-	if percent := growth(sample[0].Value.Uint64()); percent != k.percent {
+	if percent := growth(sample[0].Value.Uint64(), k.floor); percent != k.percent {
 		k.percent = percent
 		debug.SetGCPercent(percent)
 	}
@@ -40,11 +47,11 @@ func (k *keeper) collected() {
 
 // growth returns by how many percent a heap with so much alive may grow, in
 // steps that keep small changes from changing it.
-func growth(live uint64) int {
+func growth(live, floor uint64) int {
 	live = max(live, 1<<20)
-	if live >= Floor/2 {
+	if live >= floor/2 {
 		return 100
 	}
 	step := math.Exp2(math.Ceil(math.Log2(float64(live))))
-	return int(100*Floor/step) - 100
+	return int(100*float64(floor)/step) - 100
 }
