@@ -160,11 +160,14 @@ func (p *Places) read(ctx context.Context, list []*claimed) (map[string]driver.D
 	present := map[string]driver.Document{}
 	if len(list) > fewPlaces && p.known <= len(list)*listedPerRead {
 		docs, err := p.docs.List(ctx, driver.Space{Name: locationSpace}, "", 0)
+		if err != nil {
+			return nil, err
+		}
 		for _, doc := range docs {
 			present[doc.Name] = doc
 		}
 		p.known = len(docs)
-		return present, err
+		return present, nil
 	}
 	var mu sync.Mutex
 	var failure error
