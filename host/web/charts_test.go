@@ -61,7 +61,7 @@ func TestChartsAreRead(t *testing.T) {
 	}
 	tab := chromium(t)
 	run(tab, t, "signing in", chromedp.EmulateViewport(1440, 900), signIn(s.server.URL, viewerSecret), chromedp.Navigate(s.server.URL+"/ui/boards/jobs"),
-		click(`nav.sections a[href$="/charts"]`), shows("Oldest waiting"))
+		click(`nav.sections a[href$="/charts"]`), shows("Oldest waiting as a table"))
 	const readout = `document.querySelector('figure[data-key=stand] [data-readout]').textContent`
 	// What is read has to be what the table has of that step.
 	reads := func(what string, step int) {

@@ -94,7 +94,7 @@ func shows(text string) step {
 		if err != nil {
 			return err
 		}
-		look := chromedp.Evaluate[bool](fmt.Sprintf("!!document.body && document.body.innerText.includes(%s)", quoted))
+		look := chromedp.Evaluate[bool](fmt.Sprintf("document.readyState !== 'loading' && document.body.innerText.includes(%s)", quoted))
 		for {
 			if there, err := look(ctx, target); err == nil && there {
 				return nil

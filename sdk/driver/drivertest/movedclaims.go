@@ -78,8 +78,10 @@ func moveLapse(e *env) {
 	e.receive(id)
 	op, c := e.heldOp(movedOp(id), job.MinLease)
 	e.must(op)
+	lasting, running := e.heldOp(movedOp(id), long)
+	e.must(lasting)
 	e.step(driver.Admit, id)
-	early := byToken(driver.Release, c)
+	early := byToken(driver.Release, running)
 	early.Precondition = driver.Lapsed
 	e.refused(early, job.Precondition, "the lease of the imported claim runs")
 	e.lapse()
