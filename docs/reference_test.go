@@ -368,6 +368,7 @@ var limits = []struct {
 	{"config.MinMetricsEvery", config.MinMetricsEvery, "the shortest `metrics every`"},
 	{"config.MaxMetricsEvery", config.MaxMetricsEvery, "the longest"},
 	{"host.MaxStart", host.MaxStart, "that a server which starts waits for its boards before it says that it is ready all the same"},
+	{"host.OpeningStart", host.OpeningStart, "that it waits for boards of a store that opens one after the other; who calls one of them has it opened before the rest"},
 	{"host.MaxMoveWait", host.MaxMoveWait, "that a move waits at most for claims that cannot come along"},
 	{"record.MaxEnded", record.MaxEnded, "claims of one job, the last that were abandoned or trashed, which are known again in a store to which the board has moved"},
 	{"host.FailedAfter", host.FailedAfter, "for which a backend may fail before a server is not ready"},

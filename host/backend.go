@@ -45,6 +45,8 @@ type backend struct {
 	presence  *catalog.Presence
 	places    *catalog.Places
 	resting   *restDocs
+	occupying *openLimiter // of its boards that occupy their places
+	opened    atomic.Int64 // when a board of it last opened, in Unix nanoseconds
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string]       // why it does not run
@@ -67,7 +69,7 @@ type running struct {
 func newBackend(c config.Backend, m *memory.Memory, logger *slog.Logger) *backend {
 	b := &backend{
 		config: c, logger: logger.With("backend", c.Name), latency: newLatency(),
-		tried: make(chan struct{}), started: make(chan struct{}),
+		tried: make(chan struct{}), started: make(chan struct{}), occupying: newOpenLimiter(occupyingAtOnce),
 	}
 	b.known = acknowledged.Of(c.Name, m, b.logger)
 	b.ending, b.end = context.WithCancel(context.Background())

@@ -196,7 +196,7 @@ func (h *Host) Takes(ctx context.Context, at catalog.At, must bool) bool {
 		h.fleet.moves.fallback.Add(1)
 	}
 	s.call()
-	h.opening.first(&s.turn)
+	h.hurry(s)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s.opened(ctx)

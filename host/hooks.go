@@ -131,7 +131,7 @@ func (h *Host) Deliveries(ctx context.Context, tenant, name string) (*board.Boar
 		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has", name)
 	}
 	found.used.Store(time.Now().UnixNano())
-	return found.wait(ctx, h.opening)
+	return found.wait(ctx, h)
 }
 
 // posting are the calls that put jobs on a board, now or later.

@@ -142,7 +142,7 @@ func Open(ctx context.Context, c Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), opening: newOpenLimiter(), registry: newRegistry(),
+		config: c, id: id, logger: c.Logger, access: tenant.NewAccess(tokens), opening: newOpenLimiter(openingAtOnce), registry: newRegistry(),
 		ready: newReadiness(), lowDisks: map[string]bool{}, lookups: make(chan struct{}, lookupsAtOnce), recordings: newRecordings(c.Config.DataDir, c.Logger),
 	}
 	h.sleepers = newSleepers()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// openLimiter lets boards be opened a few at a time, in the order in which they came.
-// Boards that a call waits for go first.
+// openLimiter lets boards take a step of their opening a few at a time, in the order in which
+// they came. Boards that a call waits for go first.
 type openLimiter struct {
 	mu      sync.Mutex
 	free    int
@@ -20,7 +20,7 @@ type openSlot struct {
 	asked  bool          // somebody waits for it
 }
 
-func newOpenLimiter() *openLimiter { return &openLimiter{free: openingAtOnce} }
+func newOpenLimiter(atOnce int) *openLimiter { return &openLimiter{free: atOnce} }
 
 // enter waits for the turn. After nil, leave must be called.
 func (l *openLimiter) enter(ctx context.Context, t *openSlot) error {

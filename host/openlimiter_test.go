@@ -10,7 +10,7 @@ import (
 func TestLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newOpenLimiter()
+		l := newOpenLimiter(openingAtOnce)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range openingAtOnce {
@@ -51,7 +51,7 @@ func TestLine(t *testing.T) {
 func TestLineLosesNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newOpenLimiter()
+		l := newOpenLimiter(openingAtOnce)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 2 * openingAtOnce {

@@ -17,6 +17,9 @@ const (
 	// MaxStart is how long a server that starts waits for its boards before it says
 	// that it is ready all the same.
 	MaxStart = 2 * time.Minute
+	// OpeningStart is how long it waits for boards of a store that opens one after the other: who
+	// calls one of them has it opened before the rest.
+	OpeningStart = 10 * time.Second
 	// FailedAfter is how long a backend may fail before its server is not ready.
 	FailedAfter = 10 * time.Second
 )
@@ -40,6 +43,12 @@ type readiness struct {
 	began   time.Time
 	started chan struct{} // closed when the start is over
 	once    sync.Once
+
+	mu    sync.Mutex // guards what follows
+	left  []*Hosted  // boards that were not open when they were last looked at
+	all   int        // of how many
+	again time.Time  // when they are to be looked at again
+	said  string     // what came of it; empty: none is waited for any more
 }
 
 func newReadiness() readiness { return readiness{began: time.Now(), started: make(chan struct{})} }
@@ -135,7 +144,7 @@ func (h *Host) starting() string {
 	waiting := h.unopened()
 	if waiting == "" || time.Since(h.ready.began) >= MaxStart {
 		h.ready.once.Do(func() {
-			h.logger.Info("the start is over", "took", time.Since(h.ready.began).Round(time.Millisecond), "not_yet", waiting)
+			h.logger.Info("the start is over", "took", time.Since(h.ready.began).Round(time.Millisecond), "not_yet", waiting, "boards_not_open", h.ready.forget())
 			close(h.ready.started)
 		})
 		return ""
@@ -151,20 +160,47 @@ func (h *Host) unopened() string {
 	if h.fleet != nil && !h.fleet.reviewed.Load() {
 		return "the server starts: it does not know the other servers yet"
 	}
-	all, open := 0, 0
-	for _, s := range h.registry.allBoards() {
-		if s = s.latest(); !h.required(s.backend) {
-			continue
-		}
-		all++
-		if s.decided() {
-			open++
+	h.ready.mu.Lock()
+	defer h.ready.mu.Unlock()
+	if began := time.Now(); !began.Before(h.ready.again) {
+		h.ready.said = h.ready.look(h)
+		h.ready.again = began.Add(lookShare * time.Since(began))
+	}
+	return h.ready.said
+}
+
+// lookShare bounds the share of the time that looks at the boards may take: with a hundred
+// thousand of them a look takes as long as to open some.
+const lookShare = 20
+
+// forget ends the looks, and returns how many boards were not open at the last one.
+func (r *readiness) forget() (left int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left, r.left = len(r.left), nil
+	return left
+}
+
+// look says for which boards the start waits. It goes through those that were not open when it
+// last did, and once these are, through all, since there may be others. It is called with mu held.
+func (r *readiness) look(h *Host) string {
+	waits := func(s *Hosted) bool { s = s.latest(); return !s.decided() && h.required(s.backend) }
+	r.left = slices.DeleteFunc(r.left, func(s *Hosted) bool { return !waits(s) })
+	if len(r.left) == 0 {
+		r.left, r.all = nil, 0
+		for _, s := range h.registry.allBoards() {
+			if h.required(s.latest().backend) {
+				r.all++
+			}
+			if waits(s) {
+				r.left = append(r.left, s)
+			}
 		}
 	}
-	if open == all {
+	if len(r.left) == 0 || time.Since(r.began) >= OpeningStart && !slices.ContainsFunc(r.left, func(s *Hosted) bool { return !s.latest().comes() }) {
 		return ""
 	}
-	return fmt.Sprintf("the server starts: %d of %d boards are open", open, all)
+	return fmt.Sprintf("the server starts: %d of %d boards are open", r.all-len(r.left), r.all)
 }
 
 // unreadCatalog reports whether the catalog is to be waited for.
@@ -178,6 +214,12 @@ func (s *Hosted) decided() bool {
 	}
 	b := s.board.Load()
 	return b != nil && (b.Status().Ready || b.Refused())
+}
+
+// comes reports whether the board's store opens one board after the other now, so that it is the
+// board's turn soon, or at once if somebody calls it.
+func (s *Hosted) comes() bool {
+	return time.Since(time.Unix(0, s.backend.opened.Load())) < OpeningStart/2
 }
 
 // watchHealth asks every store how it is, again and again.

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
+	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
@@ -107,6 +110,42 @@ func TestStartIsBounded(t *testing.T) {
 		time.Sleep(time.Second)
 		if r := h.Readiness(); r.Err != nil || len(r.Lines) > 0 {
 			t.Errorf("at the limit: %v", r)
+		}
+	})
+}
+
+// TestReadyWhileManyBoardsOpen: a server with many boards open before is ready while it opens
+// them, and opens first what is called.
+func TestReadyWhileManyBoardsOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var boards []config.Board
+		for i := range 400 {
+			boards = append(boards, board(fmt.Sprint("b", i), "store"))
+		}
+		var opened atomic.Int64
+		h := serveAiling(t, oneBackend("", boards...), &ailing{opening: func(string) error {
+			time.Sleep(time.Second)
+			opened.Add(1)
+			return nil
+		}})
+		time.Sleep(host.OpeningStart - time.Second)
+		if r := h.Readiness(); r.Err == nil {
+			t.Errorf("a second before: %v", r)
+		}
+		time.Sleep(2 * time.Second)
+		if r := h.Readiness(); r.Err != nil || len(r.Lines) > 0 {
+			t.Errorf("a second later: %v", r)
+		}
+		before, last := opened.Load(), catalog.At{Tenant: tenant.Default, Name: "b399"}
+		if before > 100 {
+			t.Fatalf("%d boards are open by then, so that this shows nothing", before)
+		}
+		if b, err := h.Open(t.Context(), h.Hosted(last)); err != nil || b.Ready(t.Context()) != nil {
+			t.Errorf("a board that is called: %v", err)
+		}
+		if more := opened.Load() - before; more > 24 {
+			t.Errorf("%d boards were opened before the one that was called", more)
 		}
 	})
 }

@@ -185,7 +185,7 @@ func (h *Host) Hosted(at catalog.At) *Hosted { return h.registry.board(at.Tenant
 
 // Await waits until a board can be called.
 func (h *Host) Await(ctx context.Context, on *Hosted) error {
-	_, err := on.wait(ctx, h.opening)
+	_, err := on.wait(ctx, h)
 	return err
 }
 
@@ -193,7 +193,7 @@ func (h *Host) Await(ctx context.Context, on *Hosted) error {
 func (h *Host) Open(ctx context.Context, on *Hosted) (*board.Board, error) {
 	release := on.enter()
 	context.AfterFunc(ctx, func() { release() })
-	return on.wait(ctx, h.opening)
+	return on.wait(ctx, h)
 }
 
 // Redeploy has a board ask what the catalog has for it now, as it is served and as it is about

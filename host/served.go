@@ -20,11 +20,12 @@ import (
 	"github.com/boardd/boardd/sdk/sleep"
 )
 
-// How many boards are opened at once, and how long one may keep the others
-// waiting.
+// How many boards of a store occupy their places at once, which they do together, how many are
+// opened on the whole host, and how long one may keep the others waiting.
 const (
-	openingAtOnce = 8
-	openingTime   = 10 * time.Second
+	occupyingAtOnce = 256
+	openingAtOnce   = 8
+	openingTime     = 10 * time.Second
 )
 
 // Hosted is one board that the host serves, with one set of settings.
@@ -44,7 +45,8 @@ type Hosted struct {
 	told      *webhook.Tally                   // of its couriers
 	problem   atomic.Pointer[string]           // why there is no board
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
-	turn      openSlot
+	entry     openSlot                         // for its place
+	turn      openSlot                         // for its opening
 
 	begin     beginning    // it is to be opened, or rests; on a host that serves alone at once
 	wake      beginning    // then: it is opened
@@ -193,7 +195,7 @@ func (s *Hosted) run(ctx context.Context, h *Host) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		err := s.rouse(ctx, h)
 		if err == nil {
-			err = s.occupy(ctx, h) // without a turn, so that many boards do so at once
+			err = s.occupy(ctx, h)
 		}
 		if err == nil {
 			if h.opening.enter(ctx, &s.turn) != nil {
@@ -245,7 +247,10 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 		defer h.opening.leave()
 		ctx, cancel := context.WithTimeout(ctx, openingTime)
 		defer cancel()
-		if err := b.Ready(ctx); err != nil && ctx.Err() == nil {
+		switch err := b.Ready(ctx); {
+		case err == nil:
+			s.backend.opened.Store(time.Now().UnixNano())
+		case ctx.Err() == nil:
 			s.logger().Warn("the board does not open yet", "error", err)
 		}
 	})
@@ -331,15 +336,21 @@ func (s *Hosted) fail(err error, more ...any) {
 	s.once.Do(func() { close(s.tried) })
 }
 
+// hurry moves a board to the front of those that are to be opened.
+func (h *Host) hurry(s *Hosted) {
+	s.backend.occupying.first(&s.entry)
+	h.opening.first(&s.turn)
+}
+
 // wait returns the board as soon as there is one, which may itself still be
-// opening. It moves the board to the front of the limiter's queue.
-func (s *Hosted) wait(ctx context.Context, l *openLimiter) (*board.Board, error) {
+// opening. It moves the board to the front of those that are to be opened.
+func (s *Hosted) wait(ctx context.Context, h *Host) (*board.Board, error) {
 	if b := s.board.Load(); b != nil {
 		return b, nil
 	}
 	s.ask()
 	s.call()
-	l.first(&s.turn)
+	h.hurry(s)
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
 	select {

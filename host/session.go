@@ -176,7 +176,7 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	if f := s.host.fleet; f != nil && !found.asked() {
 		f.moves.fallback.Add(1)
 	}
-	return found.wait(ctx, s.host.opening)
+	return found.wait(ctx, s.host)
 }
 
 // watching are the calls that look at a board for a long time.
