@@ -15,7 +15,7 @@ import (
 // room for firstRing at first, since most boards are small.
 const (
 	ringSize  = 1024
-	firstRing = 32
+	firstRing = 8
 )
 
 // item is an event as the hub keeps it. It becomes a job.Event when somebody

@@ -65,19 +65,31 @@ func errToken(id job.ID, message string) error {
 }
 
 // entropy hands out random bytes from a buffer, since asking the system for
-// sixteen at a time costs more than the rest of a claim.
+// sixteen at a time costs more than the rest of a claim. The buffer is small at first, since
+// most boards are.
 type entropy struct {
 	mu   sync.Mutex
-	buf  [4096]byte
+	buf  []byte // nil, of fewBytes, or of manyBytes
 	left int
 }
+
+const (
+	fewBytes  = 128
+	manyBytes = 4096
+)
 
 // next returns 16 random bytes, never the same ones twice.
 func (e *entropy) next() (out [16]byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.left < len(out) {
-		_, _ = rand.Read(e.buf[:]) // never fails: the program ends instead
+		switch len(e.buf) {
+		case 0:
+			e.buf = make([]byte, fewBytes)
+		case fewBytes:
+			e.buf = make([]byte, manyBytes)
+		}
+		_, _ = rand.Read(e.buf) // never fails: the program ends instead
 		e.left = len(e.buf)
 	}
 	start := len(e.buf) - e.left

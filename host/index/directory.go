@@ -9,15 +9,19 @@ import (
 
 // A directory finds rows by id. It is a hash table in parts, each grown by itself and by
 // little, so that no pause grows with the board. It takes some 13 bytes a job, where a Go
-// map of ids takes 45. Posters choose ids, so the hash is seeded.
+// map of ids takes 45. Posters choose ids, so the hash is seeded. As long as there are few
+// rows it is one part: most boards are small, and there are many of them.
 type directory struct {
 	rows  *slab[row]
 	seed  maphash.Seed
-	parts [directoryParts]part
+	parts []part // one, or directoryParts
 	len   int
 }
 
-const directoryParts = 512
+const (
+	directoryParts = 512
+	onePart        = 256 // rows
+)
 
 // A part is open addressing with linear probing.
 type part struct {
@@ -30,11 +34,13 @@ type slot struct {
 	hash uint32
 }
 
-func (d *directory) init(rows *slab[row]) { d.rows, d.seed = rows, maphash.MakeSeed() }
+func (d *directory) init(rows *slab[row]) {
+	d.rows, d.seed, d.parts = rows, maphash.MakeSeed(), make([]part, 1)
+}
 
 func (d *directory) hash(id job.ID) (*part, uint32) {
 	h := maphash.Bytes(d.seed, id[:])
-	return &d.parts[h%directoryParts], uint32(h >> 32)
+	return &d.parts[h&uint64(len(d.parts)-1)], uint32(h >> 32)
 }
 
 // home is where a hash would best be.
@@ -71,13 +77,31 @@ func (d *directory) get(id job.ID) (uint32, bool) {
 
 // add enters a row whose id is not there.
 func (d *directory) add(id job.ID, h uint32) {
+	if len(d.parts) == 1 && d.len == onePart {
+		d.divide()
+	}
+	d.enter(id, h)
+	d.len++
+}
+
+func (d *directory) enter(id job.ID, h uint32) {
 	p, hash := d.hash(id)
 	if p.used+p.used/4 >= len(p.slots) {
 		p.resize(p.used + p.used/2 + 8)
 	}
 	p.insert(slot{h, hash})
 	p.used++
-	d.len++
+}
+
+// divide makes the one part many, for good.
+func (d *directory) divide() {
+	few := d.parts[0].slots
+	d.parts = make([]part, directoryParts)
+	for _, s := range few {
+		if s.row != 0 {
+			d.enter(d.rows.at(s.row).ID, s.row)
+		}
+	}
 }
 
 func (p *part) insert(s slot) {

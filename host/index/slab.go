@@ -14,7 +14,7 @@ type slab[T any] struct {
 
 // A chunk is what the smallest board takes, and there are many of those.
 const (
-	slabBits = 8
+	slabBits = 6
 	slabSize = 1 << slabBits
 )
 
