@@ -188,6 +188,36 @@ func TestBoardsAreNeverMoreThanTheLimit(t *testing.T) {
 	}
 }
 
+// TestALimitIsCountedByFewReads: who makes a board of a tenant with a limit reads that tenant's
+// boards, and not what the catalog has behind them.
+func TestALimitIsCountedByFewReads(t *testing.T) {
+	t.Parallel()
+	docs := &listed{Documents: store(t)}
+	c, _ := follow(t, docs, catalog.Options{})
+	made := func(of, name string, most int) error {
+		b := catalog.Board{Board: config.NewBoard(name)}
+		b.Tenant = of
+		_, err := c.CreateBoard(t.Context(), b, most)
+		return err
+	}
+	for i := range 200 {
+		if err := made(fmt.Sprint("other", i), "b", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	docs.n.Store(0)
+	const most = 3
+	for i := range most {
+		if err := made("acme", fmt.Sprint("b", i), most); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantKind(t, "one more", made("acme", "more", most), job.QuotaExceeded)
+	if n := docs.n.Load(); n > (most+1)*(most+1) {
+		t.Errorf("%d documents were read for %d boards of a tenant that may have %d", n, most+1, most)
+	}
+}
+
 // broken is documents that answer only while they are told to.
 type broken struct {
 	driver.Documents

@@ -120,7 +120,7 @@ func (c *Catalog) CreateBoard(ctx context.Context, b Board, most int) (Board, er
 	if err := c.keepRules(ctx, &b); err != nil || most == 0 {
 		return b, err
 	}
-	docs, err := c.list(ctx, boardKey(b.Tenant, ""))
+	docs, err := c.list(ctx, boardKey(b.Tenant, ""), most+1)
 	if err != nil {
 		return b, err
 	}
@@ -133,10 +133,10 @@ func (c *Catalog) CreateBoard(ctx context.Context, b Board, most int) (Board, er
 	return b, TooManyBoards(b.Tenant, most)
 }
 
-// list returns the documents whose names begin with prefix, as the store has
-// them.
-func (c *Catalog) list(ctx context.Context, prefix string) ([]driver.Document, error) {
-	docs, err := c.docs.List(ctx, driver.Space{Name: space}, prefix, 0)
+// list returns the documents whose names begin with prefix, as the store has them: the first
+// most, so that whoever has a tenant's few boards counted does not read all that come after.
+func (c *Catalog) list(ctx context.Context, prefix string, most int) ([]driver.Document, error) {
+	docs, err := c.docs.List(ctx, driver.Space{Name: space}, prefix, most)
 	return slices.DeleteFunc(docs, func(d driver.Document) bool { return !strings.HasPrefix(d.Name, prefix) }), err
 }
 

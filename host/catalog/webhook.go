@@ -94,7 +94,7 @@ func (c *Catalog) PutWebhook(ctx context.Context, w Webhook, most int) (Webhook,
 	if w.Version, err = c.write(ctx, key, w, before); err != nil || before != 0 {
 		return w, err
 	}
-	docs, err := c.list(ctx, webhookKey(w.Tenant, w.Board, ""))
+	docs, err := c.list(ctx, webhookKey(w.Tenant, w.Board, ""), most+1)
 	if err != nil || len(docs) <= most {
 		return w, err
 	}
