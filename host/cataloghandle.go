@@ -280,9 +280,9 @@ func (h *Host) resettle() {
 			continue // it takes its place when it is opened
 		}
 		h.registry.leaving.Go(func() {
-			ctx, cancel := context.WithTimeout(b.running, openingTime)
+			ctx, cancel := context.WithTimeout(b.running(), openingTime)
 			defer cancel()
-			if err := b.occupy(ctx, h); err != nil && b.running.Err() == nil {
+			if err := b.occupy(ctx, h); err != nil && !b.over() {
 				b.logger().Warn("the board's place in the store could not be taken again", "error", err)
 			}
 		})

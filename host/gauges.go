@@ -10,7 +10,6 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
-	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/webhook"
 )
 
@@ -80,14 +79,14 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	all := slices.DeleteFunc(h.registry.allBoards(), func(s *Hosted) bool { return !s.asked() })
 	g.place(all, named)
 	slices.SortStableFunc(all, func(a, b *Hosted) int {
-		return g.boards[directory.At(a.config)].counted.when().Compare(g.boards[directory.At(b.config)].counted.when())
+		return g.boards[a.at()].counted.when().Compare(g.boards[b.at()].counted.when())
 	})
 	ctx, cancel := context.WithTimeout(ctx, gaugesWithin)
 	defer cancel()
 	var reading sync.WaitGroup
 	places := make(chan struct{}, gaugesAtOnce)
 	for _, s := range all {
-		r := g.boards[directory.At(s.config)]
+		r := g.boards[s.at()]
 		b := s.board.Load()
 		if b == r.board && !r.named && time.Since(r.read) < otherFor {
 			continue
@@ -110,7 +109,7 @@ func (g *gauges) place(all []*Hosted, named int) {
 	}
 	there, fresh := make(map[catalog.At]bool, len(all)), []*Hosted{}
 	for _, s := range all {
-		at := directory.At(s.config)
+		at := s.at()
 		there[at] = true
 		switch r := g.boards[at]; {
 		case r == nil:
@@ -121,10 +120,10 @@ func (g *gauges) place(all []*Hosted, named int) {
 	}
 	maps.DeleteFunc(g.boards, func(at catalog.At, _ *gauged) bool { return !there[at] })
 	for _, s := range fresh {
-		g.boards[directory.At(s.config)] = &gauged{}
+		g.boards[s.at()] = &gauged{}
 	}
 	for _, s := range inTurns(fresh, max(0, named)) {
-		g.boards[directory.At(s.config)].named = true
+		g.boards[s.at()].named = true
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/catalog"
-	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -137,7 +136,7 @@ func (f *fleetPart) hand(ctx context.Context, o *handing) {
 	}
 	at := make([]catalog.At, len(o.boards))
 	for i, s := range o.boards {
-		at[i] = directory.At(s.config)
+		at[i] = s.at()
 	}
 	open, err := (*peers).HasOpen(ctx, o.to, at, o.warm)
 	if err != nil || o.warm {

@@ -76,9 +76,9 @@ func (h *Host) arrangeHook(of, record string) {
 		if b == nil || on != board && on != present.Deliveries && !b.hooks.Load().about(board, name) {
 			continue
 		}
-		b.hook(h.hooksOf(b.config))
+		b.hook(h.hooksOf(*b.config))
 		if next := b.latest(); next != b {
-			next.hook(h.hooksOf(next.config))
+			next.hook(h.hooksOf(*next.config))
 		}
 	}
 }

@@ -160,7 +160,7 @@ func (h *Host) Purge(ctx context.Context, b config.Board) error {
 	if served := h.registry.board(b.Tenant, b.Name); served != nil { // of a tenant that is just being deleted
 		h.registry.drop(served)
 		served.stop(&Ended{NoBoard(b.Name)})
-		<-served.done
+		<-served.done.done()
 	}
 	if on.present(h, r.driver.Documents()) != nil {
 		select {
@@ -194,7 +194,7 @@ func (s *Hosted) occupy(ctx context.Context, h *Host) error {
 	}
 	defer s.backend.occupying.leave()
 	docs := s.backend.running.Load().driver.Documents()
-	return s.backend.place(ctx, h, docs, s.config)
+	return s.backend.place(ctx, h, docs, *s.config)
 }
 
 // place occupies a board's place on the backend.

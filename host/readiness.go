@@ -209,7 +209,7 @@ func (h *Host) unreadCatalog() bool { return h.catalog.unread() && h.required(h.
 // decided reports whether the board is open, need not be, or cannot be opened for a reason that
 // lies in the board and not in whether its store answers.
 func (s *Hosted) decided() bool {
-	if s.running.Err() != nil || s.refused.Load() || !s.asked() || s.resting.Load() != nil {
+	if s.over() || s.refused.Load() || !s.asked() || s.resting.Load() != nil {
 		return true
 	}
 	b := s.board.Load()

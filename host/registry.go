@@ -214,7 +214,7 @@ func (h *Host) arrange(records []string) {
 		h.admit()
 		desired := h.Directory().Boards()
 		for _, b := range h.registry.allBoards() {
-			at := directory.At(b.config)
+			at := b.at()
 			want, ok := desired[at]
 			h.arrangeBoard(b, want, ok)
 			delete(desired, at)
@@ -265,7 +265,7 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 	case !ok:
 		h.registry.drop(b)
 		b.stop(&Ended{NoBoard(b.config.Name)})
-		h.recordings.forget(directory.At(b.config)) // another board of the name is not to have it
+		h.recordings.forget(b.at()) // another board of the name is not to have it
 	default:
 		present := b.latest()
 		if !sameSchedules(*present.schedules.Load(), want.Schedules) {
@@ -275,7 +275,7 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 		}
 		b.hook(h.hooksOf(want))
 		present.hook(h.hooksOf(want))
-		if !sameBoard(present.config, want) {
+		if !sameBoard(*present.config, want) {
 			h.renew(b, want)
 			return
 		}
@@ -307,7 +307,7 @@ func sameBoard(a, b config.Board) bool {
 func (h *Host) supersede(s *Hosted, prepare func(next *Hosted)) bool {
 	h.arranging.Lock()
 	defer h.arranging.Unlock()
-	next := h.newServed(s.config)
+	next := h.newServed(*s.config)
 	prepare(next)
 	if s.next.Load() != nil || !h.registry.replace(s, next) {
 		next.stop(errStopped)
@@ -352,12 +352,12 @@ func (h *Host) renew(old *Hosted, c config.Board) {
 // takeOver has a board take calls in the place of another one, as soon as it can.
 func (h *Host) takeOver(old, next *Hosted) {
 	if old.board.Load() != nil {
-		next.succeeds(old.running)
+		next.succeeds(old.running())
 	} else {
-		next.opened(old.running)
+		next.opened(old.running())
 	}
 	h.arranging.Lock()
-	took := next.running.Err() == nil && h.registry.replace(old, next)
+	took := !next.over() && h.registry.replace(old, next)
 	h.arranging.Unlock()
 	if !took {
 		next.stop(&Ended{NoBoard(next.config.Name)}) // it was taken away meanwhile, unless its settings changed once more
@@ -366,7 +366,7 @@ func (h *Host) takeOver(old, next *Hosted) {
 	h.registry.retired.Store(old, true)
 	if next.backend != old.backend { // the board has moved: nothing can be changed there
 		old.stop(&Ended{job.Errorf(job.Unavailable, "the board %s has moved to another store: ask again", old.config.Name)})
-		<-old.done
+		<-old.done.done()
 		old.backend.known.Forget(old.key()) // or its driver, started again, would take what is left for another board
 	} else {
 		old.retire(h.running)

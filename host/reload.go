@@ -200,7 +200,7 @@ func (h *Host) move(b *backend) {
 			continue
 		}
 		old = append(old, s)
-		if c, ok := desired[directory.At(s.config)]; ok {
+		if c, ok := desired[s.at()]; ok {
 			next := h.newServed(c)
 			if s.asked() {
 				next.ask()
@@ -224,7 +224,7 @@ func (h *Host) move(b *backend) {
 			s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
 		}
 		for _, s := range old {
-			<-s.done
+			<-s.done.done()
 		}
 		if err := b.close(); err != nil {
 			h.logger.Warn("a driver did not stop well", "backend", b.config.Name, "error", err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
-	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -98,29 +97,29 @@ func (s *registry) keyed(on *backend, key string) *Hosted {
 
 // call has the board opened, if it rests.
 func (s *Hosted) call() {
-	s.calling.Do(func() { close(s.called) })
+	s.called.close()
 	s.wake.want()
 }
 
 // rests returns how the board rests; nil: it is to be opened at once. One whose settings have
 // changed since it was closed is: its store is to learn of that, or a webhook begins.
-func (s *Hosted) rests(ctx context.Context, h *Host) *rested {
+func (s *Hosted) rests(h *Host) *rested {
 	if s.before != nil {
 		select {
 		case <-s.before:
-		case <-ctx.Done():
+		case <-s.running().Done():
 			return nil
 		}
 	}
 	if s.config.Observe {
 		return nil
 	}
-	r := s.backend.rests(h).of(ctx, s.key())
+	r := s.backend.rests(h).of(h.running, s.key()) // for a while; the board's own context is made if it opens
 	if r == nil {
 		return nil
 	}
 	s.slept.Store(r)
-	h.catalog.await(ctx) // which knows webhooks
+	h.catalog.await(h.running) // which knows webhooks
 	if !s.goesOnAs(r) {
 		return nil
 	}
@@ -136,10 +135,14 @@ func (s *Hosted) rests(ctx context.Context, h *Host) *rested {
 func (h *Host) begun(s *Hosted) {
 	select {
 	case <-s.backend.started:
-	case <-s.running.Done():
+	default:
+		select {
+		case <-s.backend.started:
+		case <-s.running().Done():
+		}
 	}
-	if s.running.Err() == nil {
-		if r := s.rests(s.running, h); r != nil {
+	if !s.over() {
+		if r := s.rests(h); r != nil {
 			h.sleepers.add(s, r.Due)
 		} else {
 			s.wake.want()
@@ -148,17 +151,14 @@ func (h *Host) begun(s *Hosted) {
 	s.wake.with(func() {
 		h.sleepers.remove(s)
 		h.registry.leaving.Go(func() {
-			defer s.end()
-			s.run(s.running, h)
+			defer s.done.close()
+			s.run(s.running(), h)
 		})
 	})
-	if s.running.Err() != nil { // it may have been stopped before it lay down
+	if s.over() { // it may have been stopped before it lay down
 		h.sleepers.remove(s)
 	}
 }
-
-// end says that the board has ended.
-func (s *Hosted) end() { s.ending.Do(func() { close(s.done) }) }
 
 // goesOnAs reports whether schedules and webhooks are as they were when the board began to rest.
 func (s *Hosted) goesOnAs(r *rested) bool {
@@ -192,7 +192,7 @@ func (h *Host) restForever(ctx context.Context) {
 		room := make(chan struct{}, restAtOnce)
 		for _, s := range h.registry.allBoards() {
 			b := s.board.Load()
-			if b == nil || s.config.Observe || s.running.Err() != nil || s.next.Load() != nil {
+			if b == nil || s.config.Observe || s.over() || s.next.Load() != nil {
 				continue
 			}
 			if (after < 0 || !s.quiet(after)) && !s.backend.rests(h).knows(s.key()) {
@@ -243,7 +243,7 @@ func (h *Host) mayRest(ctx context.Context, s *Hosted, b *board.Board, after tim
 	if h.fleet != nil && s.larger(h.Settings().Fleet.WarmFrom()) {
 		return board.Rest{}, false // another server has it open as well, so that it need not be read
 	}
-	if kept, ok := h.catalog.view().Boards.Get(directory.At(s.config)); ok && kept.Move.Active() {
+	if kept, ok := h.catalog.view().Boards.Get(s.at()); ok && kept.Move.Active() {
 		return board.Rest{}, false
 	}
 	return s.nothingToDo(ctx, b)
@@ -290,10 +290,10 @@ func (h *Host) lieDown(s, next *Hosted) {
 	defer grace.Stop()
 	select {
 	case <-grace.C:
-	case <-next.called:
-	case <-s.running.Done(): // which is seen below
+	case <-next.called.done():
+	case <-s.running().Done(): // which is seen below
 	}
-	ctx, cancel := context.WithTimeout(s.running, openingTime)
+	ctx, cancel := context.WithTimeout(s.running(), openingTime)
 	defer cancel()
 	if b := s.board.Load(); b != nil && next.idle() && s.calls.Load() == 0 {
 		if r, ok := s.nothingToDo(ctx, b); ok {
@@ -306,15 +306,8 @@ func (h *Host) lieDown(s, next *Hosted) {
 	}
 	next.call()
 	close(next.before)
-	next.opened(s.running)
+	next.opened(s.running())
 }
 
 // idle reports whether nobody has called the board.
-func (s *Hosted) idle() bool {
-	select {
-	case <-s.called:
-		return false
-	default:
-		return true
-	}
-}
+func (s *Hosted) idle() bool { return !s.called.closed() }

@@ -30,13 +30,12 @@ const (
 
 // Hosted is one board that the host serves, with one set of settings.
 type Hosted struct {
-	config  config.Board
+	config  *config.Board // is not changed; often the catalog's record
+	host    *Host
 	backend *backend
-	logs    *slog.Logger // see logger
 	quota   *quota.Board
 
-	tried     chan struct{} // closed when there is a board, or a problem
-	once      sync.Once
+	tried     latch // closed when there is a board, or a problem
 	board     atomic.Pointer[board.Board]
 	inForce   atomic.Pointer[binding.InForce]  // what the board asks
 	schedules atomic.Pointer[[]board.Schedule] // that are declared; they change while it is served
@@ -57,17 +56,14 @@ type Hosted struct {
 	place     placing      // only the review of the fleet uses it
 
 	since   atomic.Int64           // when it was opened, in Unix nanoseconds
-	called  chan struct{}          // closed when a board that rests is to be opened
-	calling sync.Once              // of closing called
+	called  latch                  // closed when a board that rests is to be opened
 	resting atomic.Pointer[rested] // while it rests
 	slept   atomic.Pointer[rested] // as it last rested; nil: it did not, since it is served
 	calls   atomic.Int64           // that are under way here
 	before  chan struct{}          // of one in whose place another one was open: closed when it is known whether it rests
 
-	running context.Context //nolint:containedctx // ends, with the reason that callers are told, when the board is taken away
-	stop    context.CancelCauseFunc
-	done    chan struct{}          // closed when the board has ended
-	ending  sync.Once              // of closing done
+	life    life                   // ends, with the reason that callers are told, when the board is taken away
+	done    latch                  // closed when the board has ended
 	next    atomic.Pointer[Hosted] // what takes its place as soon as it is open
 
 	movedFrom atomic.Pointer[Hosted] // what it takes the place of, on another backend; nil once it is opened
@@ -76,43 +72,69 @@ type Hosted struct {
 func (h *Host) newServed(c config.Board) *Hosted {
 	b := h.backend(c.Backend)
 	s := &Hosted{
-		config: c, backend: b, logs: h.logger, tried: make(chan struct{}), done: make(chan struct{}), called: make(chan struct{}),
-		told: webhook.NewTally(),
+		config: h.sharedConfig(c), host: h, backend: b, told: webhook.NewTally(),
 	}
 	if h.fleet == nil {
 		s.ask()
 	}
-	s.schedules.Store(&s.config.Schedules) // of c there would be another copy
+	s.schedules.Store(&s.config.Schedules)
 	s.hooks.Store(h.hooksOf(c).shared())
-	running, stop := context.WithCancelCause(h.running)
-	s.running, s.stop = running, func(cause error) {
-		stop(cause)
-		s.begin.never(s.end)
-		s.wake.never(func() {
-			h.sleepers.remove(s)
-			s.end()
-		})
-	}
-	s.quota = h.quotas.NewBoard(quota.Spec{
-		Tenant: c.Tenant, Name: c.Name, Limits: c.Limits, Running: s.running,
-		Ready: func() bool { b := s.board.Load(); return b != nil && b.Status().Ready },
-		Rests: func() *driver.Counts {
-			if r := s.slept.Load(); r != nil {
-				return r.used()
-			}
-			return nil
-		},
-	})
+	s.quota = h.quotas.NewBoard(quota.Spec{Tenant: c.Tenant, Name: c.Name, Limits: &s.config.Limits, Standing: standing{s}})
 	return s
+}
+
+// sharedConfig returns the settings of a board that is to be served: as the catalog has them, where
+// these are the same, so that most boards of many have no copy.
+func (h *Host) sharedConfig(c config.Board) *config.Board {
+	kept := h.catalog.view().Boards.Ref(directory.At(c))
+	if kept != nil && sameBoard(kept.Board, c) && kept.Limits == c.Limits && len(c.Schedules)+len(c.Webhooks) == 0 {
+		return &kept.Board
+	}
+	own := c // so that c itself need not be on the heap
+	return &own
+}
+
+// running returns the context of the board, which ends when the board is taken away, with the
+// reason that callers are told, or with the host.
+func (s *Hosted) running() context.Context { return s.life.within(s.host.running) }
+
+// over reports whether the board was taken away, or the host ends.
+func (s *Hosted) over() bool { return s.life.ended() || s.host.running.Err() != nil }
+
+// stop takes the board away.
+func (s *Hosted) stop(cause error) {
+	s.life.end(cause)
+	s.begin.never(s.done.close)
+	s.wake.never(func() {
+		s.host.sleepers.remove(s)
+		s.done.close()
+	})
+}
+
+// standing is the board for what counts what it uses.
+type standing struct{ s *Hosted }
+
+// Ready reports whether the board is open.
+func (b standing) Ready() bool { return b.s.open() }
+
+// Running is the board's context.
+func (b standing) Running() context.Context { return b.s.running() }
+
+// Rests returns what the board had when it was closed; nil: it was not.
+func (b standing) Rests() *driver.Counts {
+	if r := b.s.slept.Load(); r != nil {
+		return r.used()
+	}
+	return nil
 }
 
 // logger is made when something is to be logged: most boards of a fleet are another server's.
 func (s *Hosted) logger() *slog.Logger {
-	return s.logs.With("tenant", s.config.Tenant, "board", s.config.Name)
+	return s.host.logger.With("tenant", s.config.Tenant, "board", s.config.Name)
 }
 
 // Config returns the board's settings.
-func (s *Hosted) Config() config.Board { return s.config }
+func (s *Hosted) Config() config.Board { return *s.config }
 
 // declare gives the board the schedules that are declared now.
 func (s *Hosted) declare(schedules []board.Schedule) {
@@ -135,7 +157,7 @@ func (s *Hosted) opened(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
 	select {
-	case <-s.tried:
+	case <-s.tried.done():
 	case <-ctx.Done():
 		return
 	}
@@ -150,7 +172,7 @@ func (s *Hosted) opened(ctx context.Context) {
 func (s *Hosted) succeeds(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
-	for s.opened(ctx); s.board.Load() == nil && s.running.Err() == nil; s.opened(ctx) {
+	for s.opened(ctx); s.board.Load() == nil && !s.over(); s.opened(ctx) {
 		if sleep.For(ctx, firstPause/4) != nil {
 			return
 		}
@@ -217,7 +239,7 @@ func (s *Hosted) run(ctx context.Context, h *Host) {
 // back as soon as the board is open.
 func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	h.catalog.await(ctx)
-	rules, err := h.policies.Board(ctx, h.Settings(), s.config)
+	rules, err := h.policies.Board(ctx, h.Settings(), *s.config)
 	if err != nil {
 		h.opening.leave()
 		return err
@@ -227,7 +249,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	if r := s.slept.Load(); r != nil {
 		spec.Slept = board.Slept{Since: r.Since, Counts: *r.counts()}
 	}
-	spec.Rules, spec.Books = rules.Rules(), h.booksOf(s.config)
+	spec.Rules, spec.Books = rules.Rules(), h.booksOf(*s.config)
 	recorder, record, stop := s.recorder(h)
 	defer stop() // after the board, too
 	spec.Recorder = recorder
@@ -241,7 +263,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	s.since.Store(time.Now().UnixNano())
 	b.SetSchedules(*s.schedules.Load())
 	s.problem.Store(nil)
-	s.once.Do(func() { close(s.tried) })
+	s.tried.close()
 	var opening sync.WaitGroup
 	opening.Go(func() {
 		defer h.opening.leave()
@@ -262,7 +284,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 // driver is told of it, and b inherits from the board in the store that it left.
 func (s *Hosted) arrived(h *Host, b *board.Board) (move string) {
 	left := s.movedFrom.Swap(nil)
-	v, ok := h.Directory().View.Boards.Get(directory.At(s.config))
+	v, ok := h.Directory().View.Boards.Get(s.at())
 	if !ok || !v.Move.BroughtTo(s.config.Backend) {
 		return ""
 	}
@@ -278,7 +300,7 @@ func (s *Hosted) arrived(h *Host, b *board.Board) (move string) {
 // recorder returns what records the board, if its settings say so, what takes the
 // board as soon as there is one, and what ends it.
 func (s *Hosted) recorder(h *Host) (r board.Recorder, take func(recording.Standing), stop func()) {
-	at := directory.At(s.config)
+	at := s.at()
 	if s.config.Record <= 0 {
 		h.recordings.forget(at)
 		return nil, func(recording.Standing) {}, func() {}
@@ -294,7 +316,7 @@ func (s *Hosted) recorder(h *Host) (r board.Recorder, take func(recording.Standi
 // outdated reports whether a board was given other policies than it asks.
 func (s *Hosted) outdated(h *Host) bool {
 	r := s.inForce.Load()
-	return r != nil && r.Outdated(h.Directory().Deployment(s.config))
+	return r != nil && r.Outdated(h.Directory().Deployment(*s.config))
 }
 
 // redeploy has the board ask the policies that it was given through the API, besides
@@ -305,9 +327,12 @@ func (s *Hosted) redeploy(h *Host) {
 	case h.catalog.unread():
 		r.Unread()
 	default:
-		r.Deploy(func() catalog.Deployment { return h.Directory().Deployment(s.config) })
+		r.Deploy(func() catalog.Deployment { return h.Directory().Deployment(*s.config) })
 	}
 }
+
+// at is which board of the catalog it is.
+func (s *Hosted) at() catalog.At { return catalog.At{Tenant: s.config.Tenant, Name: s.config.Name} }
 
 // key is the board's name as its driver gets it.
 func (s *Hosted) key() string { return s.config.Tenant + "/" + s.config.Name }
@@ -333,7 +358,7 @@ func (s *Hosted) fail(err error, more ...any) {
 	s.logger().With(more...).Error("the board is not served", "error", text)
 	s.problem.Store(&text)
 	s.refused.Store(!away(err))
-	s.once.Do(func() { close(s.tried) })
+	s.tried.close()
 }
 
 // hurry moves a board to the front of those that are to be opened.
@@ -359,7 +384,7 @@ func (s *Hosted) wait(ctx context.Context, h *Host) (*board.Board, error) {
 	}
 	if s.backend.running.Load() != nil {
 		select {
-		case <-s.tried:
+		case <-s.tried.done():
 		case <-ctx.Done():
 		}
 	}
@@ -396,7 +421,7 @@ type Served struct {
 }
 
 func (s *Hosted) describe() Served {
-	d := Served{Config: s.config, Limits: s.quota.Limits(), Driver: s.backend.config.Driver}
+	d := Served{Config: *s.config, Limits: s.quota.Limits(), Driver: s.backend.config.Driver}
 	if b := s.board.Load(); b != nil {
 		d.Status = b.Status()
 	}

@@ -165,7 +165,7 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 	if err := s.meter(ctx, found, call); err != nil {
 		return nil, err
 	}
-	s.until(found.running)
+	s.until(found.running())
 	if s.host.fleet.strange(found) {
 		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has, which cannot be reached now", found.config.Name)
 	}
@@ -236,7 +236,7 @@ func (s *Session) describeAt(b *Hosted, first *fleet.Seen) Served {
 	if kept, ok := view.Boards.Get(catalog.At{Tenant: d.Config.Tenant, Name: d.Config.Name}); ok && s.host.shows(d.Config, kept) {
 		d.Config, d.Limits = kept.Board, kept.Limits // what was changed a moment ago is shown while the board is opened anew
 	}
-	d.Promoted = s.host.Directory().Deployment(b.config).Policies
+	d.Promoted = s.host.Directory().Deployment(*b.config).Policies
 	return d
 }
 

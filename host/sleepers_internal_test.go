@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -21,7 +20,7 @@ func TestSleepers(t *testing.T) {
 		var woken, want []string
 		boards := map[string]*Hosted{}
 		for i := range 200 {
-			s := &Hosted{config: config.Board{Name: string(rune('A' + i))}, called: make(chan struct{})}
+			s := &Hosted{config: &config.Board{Name: string(rune('A' + i))}}
 			s.wake.with(func() {
 				woken = append(woken, s.config.Name)
 				if late := time.Since(s.sleeps.due); late != 0 {
@@ -56,16 +55,14 @@ func TestSleepers(t *testing.T) {
 // started ends.
 func TestStoppedBeforeTheStart(t *testing.T) {
 	t.Parallel()
-	h := &Host{sleepers: newSleepers(), registry: &registry{}}
-	s := &Hosted{backend: &backend{started: make(chan struct{})}, called: make(chan struct{}), done: make(chan struct{})}
-	running, stop := context.WithCancel(t.Context())
-	s.running = running
+	h := &Host{sleepers: newSleepers(), registry: &registry{}, running: t.Context()}
+	s := &Hosted{host: h, backend: &backend{started: make(chan struct{})}}
 	s.call()
-	stop()
+	s.life.end(errStopped)
 	h.begun(s)
 	h.registry.leaving.Wait()
 	select {
-	case <-s.done:
+	case <-s.done.done():
 	default:
 		t.Error("it has not ended")
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/chart"
-	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/fleet"
 )
 
@@ -160,7 +159,7 @@ func (k *looks) add(b *Hosted, i int) *fleet.Seen {
 		k.by[boot] = &lookAt{seen: seen, look: Look{Counts: k.ask.Counts, Went: k.ask.Went}}
 	}
 	o := k.by[boot]
-	o.look.Boards, o.at = append(o.look.Boards, directory.At(b.config)), append(o.at, i)
+	o.look.Boards, o.at = append(o.look.Boards, b.at()), append(o.at, i)
 	return first
 }
 

@@ -14,7 +14,7 @@ func TestBoardsInTurns(t *testing.T) {
 	boards := func(counts map[string]int) (all []*Hosted) {
 		for tenant, n := range counts {
 			for i := range n {
-				all = append(all, &Hosted{config: config.Board{Tenant: tenant, Name: fmt.Sprint("b", i)}})
+				all = append(all, &Hosted{config: &config.Board{Tenant: tenant, Name: fmt.Sprint("b", i)}})
 			}
 		}
 		return all

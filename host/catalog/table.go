@@ -10,7 +10,8 @@ import (
 // Table is records by key, in the order of their keys. A copy of it takes the same time
 // whatever it holds: what is changed afterwards is copied then, and the rest is shared. The
 // zero value holds nothing, and nothing can be put into it. Any number of goroutines may read
-// a table that nobody changes any more.
+// a table that nobody changes any more. The tree has pointers to the records: its nodes, which
+// are half empty, and which a change copies, would be ten times as large with them inside.
 type Table[K, T any] struct {
 	tree    *btree.BTreeG[row[K, T]]
 	copying *sync.Mutex // held while the tree is copied, which readers of it do not notice
@@ -18,7 +19,7 @@ type Table[K, T any] struct {
 
 type row[K, T any] struct {
 	key   K
-	value T
+	value *T
 }
 
 func newTable[K, T any](compare func(a, b K) int) Table[K, T] {
@@ -27,12 +28,21 @@ func newTable[K, T any](compare func(a, b K) int) Table[K, T] {
 }
 
 // Get returns the record of a key, and whether there is one.
-func (t Table[K, T]) Get(key K) (T, bool) {
-	if t.tree == nil {
-		return row[K, T]{}.value, false
+func (t Table[K, T]) Get(key K) (found T, ok bool) {
+	if at := t.Ref(key); at != nil {
+		return *at, true
 	}
-	found, ok := t.tree.Get(row[K, T]{key: key})
-	return found.value, ok
+	return found, false
+}
+
+// Ref returns the record of a key as the table has it, which is not to be changed; nil: there is
+// none.
+func (t Table[K, T]) Ref(key K) *T {
+	if t.tree == nil {
+		return nil
+	}
+	found, _ := t.tree.Get(row[K, T]{key: key})
+	return found.value
 }
 
 // Len returns how many records there are.
@@ -47,7 +57,7 @@ func (t Table[K, T]) Len() int {
 func (t Table[K, T]) All() iter.Seq2[K, T] {
 	return func(yield func(K, T) bool) {
 		if t.tree != nil {
-			t.tree.Scan(func(r row[K, T]) bool { return yield(r.key, r.value) })
+			t.tree.Scan(func(r row[K, T]) bool { return yield(r.key, *r.value) })
 		}
 	}
 }
@@ -57,7 +67,7 @@ func (t Table[K, T]) All() iter.Seq2[K, T] {
 func (t Table[K, T]) from(key K) iter.Seq2[K, T] {
 	return func(yield func(K, T) bool) {
 		if t.tree != nil {
-			t.tree.Ascend(row[K, T]{key: key}, func(r row[K, T]) bool { return yield(r.key, r.value) })
+			t.tree.Ascend(row[K, T]{key: key}, func(r row[K, T]) bool { return yield(r.key, *r.value) })
 		}
 	}
 }
@@ -73,7 +83,7 @@ func (t Table[K, T]) After(key K) iter.Seq2[K, T] {
 	}
 }
 
-func (t Table[K, T]) put(key K, value T) { t.tree.Set(row[K, T]{key, value}) }
+func (t Table[K, T]) put(key K, value T) { t.tree.Set(row[K, T]{key, &value}) }
 
 func (t Table[K, T]) drop(key K) { t.tree.Delete(row[K, T]{key: key}) }
 

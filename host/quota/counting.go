@@ -113,7 +113,7 @@ func (c *counting) begin(ask func() (driver.Counts, error), run func(func())) *p
 // count returns the board's counts, not older than so long.
 func (m *metered) count(ctx context.Context, notOlder, patience time.Duration) driver.Counts {
 	ask := func() (driver.Counts, error) {
-		ctx, cancel := context.WithTimeout(m.of.spec.Running, countWithin)
+		ctx, cancel := context.WithTimeout(m.of.spec.Standing.Running(), countWithin)
 		defer cancel()
 		return m.Driver.Count(ctx, m.of.spec.Tenant+"/"+m.of.spec.Name)
 	}
@@ -127,7 +127,7 @@ func countAll(ctx context.Context, boards []*Board, notOlder time.Duration) driv
 	for i, b := range boards {
 		if b.driver.Load() != nil {
 			asking.Go(func() { all[i], _ = b.counts(ctx, notOlder) })
-		} else if r := b.rests(); r != nil {
+		} else if r := b.spec.Standing.Rests(); r != nil {
 			all[i] = *r
 		}
 	}

@@ -439,7 +439,7 @@ func TestNobodyKeepsAnAccountThatIsNotUsed(t *testing.T) {
 
 // watchUntilRefused has calls watch at a server until one is refused, or so many do.
 func (w *world) watchUntilRefused(s *played, most int) (releases []func() bool) {
-	b := s.quotas.NewBoard(Spec{Tenant: "t", Name: "b"})
+	b := s.quotas.NewBoard(Spec{Tenant: "t", Name: "b", Limits: &config.Limits{}, Standing: opened{w.t.Context()}})
 	for len(releases) < most {
 		release, err := b.Watch(w.t.Context())
 		if err != nil {
@@ -529,10 +529,17 @@ func TestFuelOfAFleet(t *testing.T) {
 	})
 }
 
+// opened is how a board stands that is open.
+type opened struct{ running context.Context } //nolint:containedctx // of the board, not of a call
+
+func (o opened) Running() context.Context { return o.running }
+func (opened) Ready() bool                { return true }
+func (opened) Rests() *driver.Counts      { return nil }
+
 // on opens a board of the tenant at a server, through what bounds it.
 func (w *world) on(s *played, name string) driver.Driver {
 	w.t.Helper()
-	b := s.quotas.NewBoard(Spec{Tenant: "t", Name: name, Running: w.t.Context(), Ready: func() bool { return true }})
+	b := s.quotas.NewBoard(Spec{Tenant: "t", Name: name, Limits: &config.Limits{}, Standing: opened{w.t.Context()}})
 	d := b.Through(w.store)
 	s.mu.Lock()
 	s.boards = append(s.boards, b)

@@ -23,7 +23,7 @@ func (h *here) count(ctx context.Context, boards []*Board) (by map[string]driver
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for _, b := range boards {
-		if b.driver.Load() == nil && b.rests() == nil {
+		if b.driver.Load() == nil && b.spec.Standing.Rests() == nil {
 			continue // another server's
 		}
 		asking.Go(func() {
@@ -52,7 +52,7 @@ func (b *Board) counts(ctx context.Context, notOlder time.Duration) (c driver.Co
 			return c, true
 		}
 	}
-	if r := b.rests(); r != nil {
+	if r := b.spec.Standing.Rests(); r != nil {
 		return *r, true
 	}
 	return driver.Counts{}, false

@@ -133,31 +133,27 @@ type Board struct {
 // Spec says which board it is.
 type Spec struct {
 	Tenant, Name string
-	Limits       config.Limits
-
-	// Running ends with the board: then no store is asked for its counts any more.
-	Running context.Context //nolint:containedctx // of the board, not of a call
-
-	// Ready reports whether the board is open.
-	Ready func() bool
-
-	// Rests returns what the board had when it was closed since nothing is to be done on it; nil:
-	// it was not. It holds until the board is opened. It may be nil.
-	Rests func() *driver.Counts
+	Limits       *config.Limits // at first; nobody changes them
+	Standing     Standing
 }
 
-// rests returns what a board has that is closed and rests; nil: it does not.
-func (b *Board) rests() *driver.Counts {
-	if b.spec.Rests == nil {
-		return nil
-	}
-	return b.spec.Rests()
+// Standing is how a board stands.
+type Standing interface {
+	// Running ends with the board: then no store is asked for its counts any more.
+	Running() context.Context
+
+	// Ready reports whether the board is open.
+	Ready() bool
+
+	// Rests returns what the board had when it was closed since nothing is to be done on it; nil:
+	// it was not. It holds until the board is opened.
+	Rests() *driver.Counts
 }
 
 // NewBoard begins to count for a board.
 func (q *Quotas) NewBoard(s Spec) *Board {
 	b := &Board{quotas: q, spec: s}
-	b.limits.Store(&b.spec.Limits)
+	b.limits.Store(s.Limits)
 	return b
 }
 
@@ -260,11 +256,11 @@ func (q *Quotas) Use(ctx context.Context, tenant string) map[string]int64 {
 	for _, b := range q.Boards(tenant) {
 		var counts driver.Counts
 		if d := b.driver.Load(); d != nil {
-			if !b.spec.Ready() {
+			if !b.spec.Standing.Ready() {
 				continue
 			}
 			counts = d.count(ctx, countsFor, countPatience)
-		} else if r := b.rests(); r != nil {
+		} else if r := b.spec.Standing.Rests(); r != nil {
 			counts = *r
 		}
 		use[keyOpenJobs] += counts.Open
