@@ -362,6 +362,7 @@ var limits = []struct {
 	{"board.GatherFor", board.GatherFor, "that an event waits until those who stream a board's events are told of it together, at most; a few are told at once"},
 	{"admin.MaxImport", admin.MaxImport, "records of the catalog in one call of ImportCatalog"},
 	{"embedded.DiskReserve", embedded.DiskReserve, "bytes of a disk (or an eighth of it) below which the embedded store takes no more posts and logs"},
+	{"host.MaxMetricsTenants", host.MaxMetricsTenants, "tenants whose boards without metrics of their own have a sum of theirs in `/metrics`"},
 	{"config.MaxMetricsBoards", config.MaxMetricsBoards, "the largest `metrics_boards`"},
 	{"api.MaxPassed", api.MaxPassed, "calls at once that a server passes on to one other server of its fleet"},
 	{"config.MaxDrainDelay", config.MaxDrainDelay, "the longest `drain_delay`"},

@@ -14,8 +14,16 @@ import (
 )
 
 // OtherBoards stands for the boards of a tenant that have no metrics of their own, where
-// metrics name a board. No board can have this name.
-const OtherBoards = "_other"
+// metrics name a board, and OtherTenants for the tenants that have no sum of theirs. No board
+// and no tenant can have this name.
+const (
+	OtherBoards  = "_other"
+	OtherTenants = "_other"
+)
+
+// MaxMetricsTenants is how many tenants have a sum of their boards in metrics: with a hundred
+// thousand the answer would have a million lines.
+const MaxMetricsTenants = 1000
 
 // gaugesAtOnce is how many boards are read at a time. A board without metrics of its own is
 // read at most every otherFor.
@@ -69,36 +77,55 @@ type gauged struct {
 }
 
 // Gauges returns one Gauge for each of at most named boards, shared out evenly among the
-// tenants, and one for all other boards of each tenant, by tenant and name. A board whose
-// store does not answer, or not soon, has the counts of the last time; none, where it never
-// did. Then those come first whose counts are oldest.
+// tenants, one for all other boards of each tenant, of MaxMetricsTenants tenants at most, and one
+// for those of all others, by tenant and name. A board whose store does not answer, or not soon,
+// has the counts of the last time; none, where it never did. Then those come first whose counts
+// are oldest.
 func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	g := &h.gauges
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := slices.DeleteFunc(h.registry.allBoards(), func(s *Hosted) bool { return !s.asked() })
 	g.place(all, named)
-	slices.SortStableFunc(all, func(a, b *Hosted) int {
-		return g.boards[a.at()].counted.when().Compare(g.boards[b.at()].counted.when())
-	})
 	ctx, cancel := context.WithTimeout(ctx, gaugesWithin)
 	defer cancel()
 	var reading sync.WaitGroup
 	places := make(chan struct{}, gaugesAtOnce)
-	for _, s := range all {
-		r := g.boards[s.at()]
-		b := s.board.Load()
-		if b == r.board && !r.named && time.Since(r.read) < otherFor {
-			continue
-		}
+	for _, o := range g.due(ctx, h, all) {
 		places <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-places }()
-			r.look(ctx, h, s, b)
+			o.gauged.look(ctx, h, o.Hosted, o.board)
 		})
 	}
 	reading.Wait()
 	return g.list()
+}
+
+// toRead is a board whose store is to be asked, and what was last read of it.
+type toRead struct {
+	*Hosted
+
+	gauged *gauged
+	board  *board.Board
+}
+
+// due looks at the boards that are not open, for which nobody has to be asked, and returns those
+// that are to be read, the ones first whose counts are oldest. The caller holds g.mu.
+func (g *gauges) due(ctx context.Context, h *Host, all []*Hosted) (open []toRead) {
+	now := time.Now()
+	for _, s := range all {
+		r, b := g.boards[s.at()], s.board.Load()
+		switch {
+		case b == r.board && !r.named && now.Sub(r.read) < otherFor:
+		case b == nil:
+			r.look(ctx, h, s, nil)
+		default:
+			open = append(open, toRead{s, r, b})
+		}
+	}
+	slices.SortStableFunc(open, func(a, b toRead) int { return a.gauged.counted.when().Compare(b.gauged.counted.when()) })
+	return open
 }
 
 // place decides which of the boards that are new have metrics of their own, and forgets
@@ -192,6 +219,7 @@ func (g *gauges) list() []Gauge {
 			other.Hooks = &HookGauge{Tries: other.Hooks.Tries}
 		}
 	}
+	g.share()
 	for _, r := range g.boards {
 		if r.named {
 			list = append(list, r.gauge)
@@ -199,16 +227,10 @@ func (g *gauges) list() []Gauge {
 		}
 		other := g.others[r.gauge.Tenant]
 		if other == nil {
-			other = &Gauge{Tenant: r.gauge.Tenant, Board: OtherBoards, Ready: true, Counts: &board.Counts{}, Events: map[string]int64{}}
-			g.others[r.gauge.Tenant] = other
+			other = g.others[OtherTenants]
 		}
 		r.addTo(other)
 	}
-	tenants := map[string]bool{}
-	for at := range g.boards {
-		tenants[at.Tenant] = true
-	}
-	maps.DeleteFunc(g.others, func(tenant string, _ *Gauge) bool { return !tenants[tenant] })
 	for _, other := range g.others {
 		sum := *other
 		sum.Events = maps.Clone(other.Events)
@@ -221,6 +243,34 @@ func (g *gauges) list() []Gauge {
 	}
 	slices.SortFunc(list, func(a, b Gauge) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Board, b.Board)) })
 	return list
+}
+
+// share decides which tenants have a sum of their own: those that have one and are still there,
+// and as long as there is room more of them, by name. The caller holds g.mu.
+func (g *gauges) share() {
+	tenants, summed := map[string]bool{}, map[string]bool{}
+	for at, r := range g.boards {
+		if tenants[at.Tenant] = true; !r.named && g.others[at.Tenant] == nil {
+			summed[at.Tenant] = true
+		}
+	}
+	maps.DeleteFunc(g.others, func(tenant string, _ *Gauge) bool { return !tenants[tenant] && tenant != OtherTenants })
+	room := MaxMetricsTenants - len(g.others)
+	if g.others[OtherTenants] != nil {
+		room++
+	}
+	if room <= 0 && g.others[OtherTenants] != nil {
+		return
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(summed)) {
+		if room <= 0 {
+			tenant = OtherTenants
+		}
+		if g.others[tenant] == nil {
+			g.others[tenant] = &Gauge{Tenant: tenant, Board: OtherBoards, Ready: true, Counts: &board.Counts{}, Events: map[string]int64{}}
+			room--
+		}
+	}
 }
 
 // addTo adds a board to the sum of those that are not named.
