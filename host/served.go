@@ -62,9 +62,9 @@ type Hosted struct {
 	calls   atomic.Int64           // that are under way here
 	before  chan struct{}          // of one in whose place another one was open: closed when it is known whether it rests
 
-	life    life                   // ends, with the reason that callers are told, when the board is taken away
-	done    latch                  // closed when the board has ended
-	next    atomic.Pointer[Hosted] // what takes its place as soon as it is open
+	life life                   // ends, with the reason that callers are told, when the board is taken away
+	done latch                  // closed when the board has ended
+	next atomic.Pointer[Hosted] // what takes its place as soon as it is open
 
 	movedFrom atomic.Pointer[Hosted] // what it takes the place of, on another backend; nil once it is opened
 }
