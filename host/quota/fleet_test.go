@@ -530,7 +530,7 @@ func TestFuelOfAFleet(t *testing.T) {
 }
 
 // opened is how a board stands that is open.
-type opened struct{ running context.Context } //nolint:containedctx // of the board, not of a call
+type opened struct{ running context.Context }
 
 func (o opened) Running() context.Context { return o.running }
 func (opened) Ready() bool                { return true }
