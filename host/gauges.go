@@ -60,7 +60,7 @@ type HookGauge struct {
 type gauges struct {
 	mu     sync.Mutex // held while the boards are read, for gaugesWithin at most
 	boards map[catalog.At]*gauged
-	others map[string]*Gauge // by tenant, with what was counted on boards that are gone as well
+	others map[string]*Gauge // by tenant, or OtherTenants, with what was counted on boards that are gone as well
 }
 
 // gauged is what was last read of a board.
@@ -95,7 +95,7 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 		places <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-places }()
-			o.gauged.look(ctx, h, o.Hosted, o.board)
+			o.last.look(ctx, h, o.hosted, o.board)
 		})
 	}
 	reading.Wait()
@@ -104,10 +104,9 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 
 // toRead is a board whose store is to be asked, and what was last read of it.
 type toRead struct {
-	*Hosted
-
-	gauged *gauged
+	hosted *Hosted
 	board  *board.Board
+	last   *gauged
 }
 
 // due looks at the boards that are not open, for which nobody has to be asked, and returns those
@@ -121,10 +120,10 @@ func (g *gauges) due(ctx context.Context, h *Host, all []*Hosted) (open []toRead
 		case b == nil:
 			r.look(ctx, h, s, nil)
 		default:
-			open = append(open, toRead{s, r, b})
+			open = append(open, toRead{s, b, r})
 		}
 	}
-	slices.SortStableFunc(open, func(a, b toRead) int { return a.gauged.counted.when().Compare(b.gauged.counted.when()) })
+	slices.SortStableFunc(open, func(a, b toRead) int { return a.last.counted.when().Compare(b.last.counted.when()) })
 	return open
 }
 

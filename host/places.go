@@ -189,10 +189,6 @@ func (s *Hosted) occupy(ctx context.Context, h *Host) error {
 	if s.config.Observe {
 		return nil
 	}
-	if err := s.backend.occupying.enter(ctx, &s.entry); err != nil {
-		return err
-	}
-	defer s.backend.occupying.leave()
 	docs := s.backend.running.Load().driver.Documents()
 	return s.backend.place(ctx, h, docs, *s.config)
 }

@@ -217,7 +217,11 @@ func (s *Hosted) run(ctx context.Context, h *Host) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		err := s.rouse(ctx, h)
 		if err == nil {
+			if s.backend.occupying.enter(ctx, &s.entry) != nil {
+				return
+			}
 			err = s.occupy(ctx, h)
+			s.backend.occupying.leave()
 		}
 		if err == nil {
 			if h.opening.enter(ctx, &s.turn) != nil {

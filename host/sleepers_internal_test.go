@@ -61,9 +61,7 @@ func TestStoppedBeforeTheStart(t *testing.T) {
 	s.life.end(errStopped)
 	h.begun(s)
 	h.registry.leaving.Wait()
-	select {
-	case <-s.done.done():
-	default:
+	if !s.done.closed() {
 		t.Error("it has not ended")
 	}
 }
