@@ -48,13 +48,7 @@ func BenchmarkBoardsMade(b *testing.B) {
 func BenchmarkCatalog(b *testing.B) {
 	boardd := withRedis(b)
 	const few, more = 100, 300
-	all := 100_000
-	if text := os.Getenv("BOARDD_BENCH_TENANTS"); text != "" {
-		var err error
-		if all, err = strconv.Atoi(text); err != nil {
-			b.Fatal(err)
-		}
-	}
+	all := wanted(b, "BOARDD_BENCH_TENANTS", 100_000)
 	for b.Loop() {
 		hosting := newHosting(b, boardd, "redis")
 		server := hosting.server
@@ -88,6 +82,21 @@ func BenchmarkCatalog(b *testing.B) {
 		b.ReportMetric(time.Since(began).Seconds(), "s/last-board")
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// wanted returns the number that a variable of the environment has, or another one where there is
+// no such variable.
+func wanted(b *testing.B, name string, otherwise int) int {
+	b.Helper()
+	text, ok := os.LookupEnv(name)
+	if !ok {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatalf("%s: %v", name, err)
+	}
+	return n
 }
 
 // holding makes tenants.

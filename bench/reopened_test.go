@@ -2,8 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,13 +18,7 @@ func BenchmarkReopened(b *testing.B) {
 	for _, plugin := range []string{"redis", "postgres"} {
 		withPlugin(b, boardd, plugin)
 	}
-	boards := 2000
-	if text := os.Getenv("BOARDD_BENCH_OPEN"); text != "" {
-		var err error
-		if boards, err = strconv.Atoi(text); err != nil {
-			b.Fatal(err)
-		}
-	}
+	boards := wanted(b, "BOARDD_BENCH_OPEN", 2000)
 	const callers = 32
 	for _, store := range []string{"embedded", "redis", "postgres"} {
 		b.Run(store, func(b *testing.B) {
