@@ -465,7 +465,7 @@ func TestCostOfRest(t *testing.T) {
 	}
 	c := resting(oneStore(t, false), boards...)
 	c.Config.RestAfter = -1
-	empty := taken()
+	empty, others := taken(), runtime.NumGoroutine() // tests that wait for their turn have some, too
 	h, err := host.Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -490,7 +490,7 @@ func TestCostOfRest(t *testing.T) {
 	rest := 0
 	eventually(t, "those that were open have ended, and boards at rest take at most a third", func() bool {
 		rest = taken() - empty
-		return runtime.NumGoroutine() < count/2 && 4*rest <= open
+		return runtime.NumGoroutine()-others < count/2 && 3*rest <= open
 	})
 	t.Logf("%d boards: %d bytes each open, %d at rest", count, open/count, rest/count)
 }

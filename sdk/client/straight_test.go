@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,13 +62,23 @@ type atDoors struct {
 
 	next   connect.HTTPClient
 	client *client.Client
+	over   atomic.Pointer[chan struct{}] // closed when the call that is made has ended; nil: none is awaited
+}
+
+// Do has what is asked beside a call be answered after it, so that the call goes the same way
+// however quick those answers are.
+func (d *atDoors) Do(r *http.Request) (*http.Response, error) {
+	if over := d.over.Load(); over != nil && r.URL.Path == health {
+		<-*over
+	}
+	return d.hosts.Do(r)
 }
 
 func newDoors(t *testing.T, addrs string, c client.Config) *atDoors {
 	t.Helper()
 	next := transportOf(newFake())
 	d := &atDoors{T: t, hosts: &hosts{up: map[string]connect.HTTPClient{}}, next: next}
-	c.Addr, c.HTTPClient, c.Token = addrs, d.hosts, "secret"
+	c.Addr, c.HTTPClient, c.Token = addrs, d, "secret"
 	var err error
 	if d.client, err = client.New(c); err != nil {
 		t.Fatal(err)
@@ -88,7 +99,10 @@ func (d *atDoors) asks(what string, kind job.Kind, want ...string) {
 	d.Helper()
 	synctest.Wait() // what was asked beside calls is over
 	d.asked = nil
+	over := make(chan struct{})
+	d.over.Store(&over)
 	_, err := d.client.Board("default").Count(d.Context())
+	close(over)
 	synctest.Wait()
 	if job.KindOf(err) != kind {
 		d.Errorf("%s: %v", what, err)

@@ -42,13 +42,16 @@ func historyWindow(e *env) {
 	e.must(end)
 	e.must(claim)
 	ops := []driver.Result{e.do(end), e.do(claim), e.do(postOp(p))}
+	ended := e.read(p.ID)
 	if time.Since(begun) < e.status.Window {
 		for i := range ops {
 			if !ops[i].Repeated {
 				e.Errorf("a retry within the window: got %v, want it Repeated", outcome(&ops[i]))
 			}
 		}
-		e.state(p.ID, job.Complete, "within the window")
+		if ended.State != job.Complete {
+			e.Errorf("within the window: the job is %v, want %v", ended.State, job.Complete)
+		}
 	}
 	e.wait(e.status.Window)
 	e.eventually("a tombstone is forgotten after its window", func() bool {
