@@ -160,16 +160,19 @@ func (k *catalogHandle) await(ctx context.Context) {
 	if k == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, openingTime)
-	defer cancel()
+	late := time.NewTimer(openingTime) // a context of each board would have all wait for their one parent
+	defer late.Stop()
 	select {
 	case <-k.ready:
 	case <-ctx.Done():
+		return
+	case <-late.C:
 		return
 	}
 	select {
 	case <-k.open().Synced():
 	case <-ctx.Done():
+	case <-late.C:
 	}
 }
 

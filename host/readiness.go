@@ -164,14 +164,18 @@ func (h *Host) unopened() string {
 	defer h.ready.mu.Unlock()
 	if began := time.Now(); !began.Before(h.ready.again) {
 		h.ready.said = h.ready.look(h)
-		h.ready.again = began.Add(lookShare * time.Since(began))
+		h.ready.again = time.Now().Add(min(lookShare*time.Since(began), lookPause))
 	}
 	return h.ready.said
 }
 
-// lookShare bounds the share of the time that looks at the boards may take: with a hundred
-// thousand of them a look takes as long as to open some.
-const lookShare = 20
+// Between two looks at the boards passes lookShare times what the first of them took, so that they
+// take a small share of the time: with a hundred thousand boards a look takes as long as to open
+// some. One that had to wait for its turn has the next wait no longer than lookPause.
+const (
+	lookShare = 20
+	lookPause = 500 * time.Millisecond
+)
 
 // forget ends the looks, and returns how many boards were not open at the last one.
 func (r *readiness) forget() (left int) {

@@ -127,11 +127,13 @@ func (d *restDocs) knows(key string) bool {
 
 // of returns how a board rests; nil: it does not. It waits a while until that is known.
 func (d *restDocs) of(ctx context.Context, key string) *rested {
-	ctx, cancel := context.WithTimeout(ctx, openingTime)
-	defer cancel()
+	late := time.NewTimer(openingTime)
+	defer late.Stop()
 	select {
 	case <-d.synced:
 	case <-ctx.Done():
+		return nil
+	case <-late.C:
 		return nil
 	}
 	d.mu.Lock()

@@ -157,8 +157,10 @@ func (c *Catalog) bury(old, v *View, changed []string) {
 		for at := range old.Tokens.All() {
 			c.buryToken(old, v, at)
 		}
-		for at := range v.Tokens.clone().All() { // tokens are taken out of the other one
-			c.buryToken(old, v, at)
+		if len(c.revoked) > 0 {
+			for at := range v.Tokens.clone().All() { // tokens are taken out of the other one
+				c.buryToken(old, v, at)
+			}
 		}
 	}
 	for _, key := range changed {

@@ -64,7 +64,7 @@ type verdict struct {
 // document that may say why a record is gone.
 func compare(found map[string]driver.Document, m *Memory, explain func(name string) (driver.Document, bool)) verdict {
 	before, known := m.records()
-	v := verdict{docs: map[string]driver.Document{}}
+	v := verdict{docs: make(map[string]driver.Document, len(found))}
 	id := identityIn(found)
 	if accepted := before.ID == "" && len(known) == 0 || id.follows(&before); accepted {
 		for name, doc := range found {
@@ -161,8 +161,9 @@ func (c *Catalog) Records() (int, Identity) {
 }
 
 // judge compares all that there is, publishes what holds and remembers it. While the
-// watch has yet to tell what an operator accepted, everything stays as it is.
-func (c *Catalog) judge(ctx context.Context) error {
+// watch has yet to tell what an operator accepted, everything stays as it is. The view is that
+// of what was found, or nil if it is to be made.
+func (c *Catalog) judge(ctx context.Context, view *View) error {
 	var err error
 	if c.awaited, err = c.lacking(ctx); len(c.awaited) > 0 || err != nil {
 		return err
@@ -173,17 +174,19 @@ func (c *Catalog) judge(ctx context.Context) error {
 		doc, err := c.docs.Get(asking, driver.Space{Name: space}, name)
 		return doc, err == nil
 	})
-	if before, _ := c.memory.records(); before.ID == "" && identityIn(c.found).ID == "" {
+	if c.memory.of().ID == "" && identityIn(c.found).ID == "" {
 		c.fresh.Store(true)
 	}
 	c.remember(v)
 	c.tell(v.doubt)
-	view := newView()
-	for _, doc := range v.docs {
-		c.put(view, doc)
-	}
-	for name, doc := range c.found { // a change waits until its version is seen
-		view.versions.put(name, doc.Version)
+	if v.doubt != nil || view == nil {
+		view = newView()
+		for _, doc := range v.docs {
+			c.put(view, doc)
+		}
+		for name, doc := range c.found { // a change waits until its version is seen
+			view.versions.put(name, doc.Version)
+		}
 	}
 	c.publish(view)
 	return nil
@@ -194,7 +197,7 @@ func (c *Catalog) judge(ctx context.Context) error {
 // changes in order, but not those of different documents: the acceptance may come before a
 // record that was written earlier, and without that record its token would count as revoked.
 func (c *Catalog) lacking(ctx context.Context) (map[string]uint64, error) {
-	before, _ := c.memory.records()
+	before := c.memory.of()
 	if id := identityIn(c.found); !id.follows(&before) {
 		return nil, nil
 	}
@@ -221,8 +224,10 @@ func (c *Catalog) remember(v verdict) {
 	case v.doubt == nil && id.ID != "" && (id.ID != before.ID || id.Generation != before.Generation):
 		c.memory.replace(id, v.docs)
 	case v.doubt == nil || !v.doubt.Foreign:
-		for _, doc := range v.docs {
-			c.memory.keep(doc)
+		for name, doc := range v.docs {
+			if kept := c.memory.keep(doc); c.found[name].Version == kept.Version {
+				c.found[name] = kept
+			}
 		}
 		for name, doc := range known {
 			if _, ok := v.docs[name]; !ok {
@@ -264,13 +269,13 @@ func (c *Catalog) step(ctx context.Context, change driver.DocumentChange) error 
 		if len(c.awaited) > 0 {
 			return nil
 		}
-		return c.judge(ctx)
+		return c.judge(ctx, nil)
 	}
 	if c.another(change, before, present) {
 		return nil
 	}
 	if !c.plain(change, before, present) {
-		return c.judge(ctx)
+		return c.judge(ctx, nil)
 	}
 	v := c.View().clone()
 	v.drop(name)
@@ -322,8 +327,7 @@ func (c *Catalog) plain(change driver.DocumentChange, before driver.Document, pr
 // named makes sure that the catalog has an identity, unless there is doubt.
 func (c *Catalog) named(ctx context.Context) {
 	if _, ok := c.View().versions.Get(identityKey); !ok && c.doubt.Load() == nil {
-		before, _ := c.memory.records()
-		c.ensureIdentity(ctx, before)
+		c.ensureIdentity(ctx, c.memory.of())
 	}
 }
 

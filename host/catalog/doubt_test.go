@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -438,7 +439,12 @@ func TestMemoryFile(t *testing.T) {
 		if n := strings.Count(string(data), "\n"); n > 1100 {
 			t.Errorf("the file of 12 records has %d lines", n)
 		}
-		if err := os.WriteFile(path, append(data, `{"name":"board/acme/b1","ver`...), 0o600); err != nil {
+		_ = memory(t, folder).Close()
+		if again, err := os.ReadFile(path); err != nil || !bytes.Equal(again, data) {
+			t.Errorf("a file that is as it should be was changed when it was opened (%v)", err)
+		}
+		torn := append(data, `{"name":"board/acme/b1","ver`...)
+		if err := os.WriteFile(path, torn, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		wipe(t, docs, everything)
@@ -446,6 +452,9 @@ func TestMemoryFile(t *testing.T) {
 		wantAll(t, "after a torn line", c)
 		if got := record(c.View().Tenants, "acme").Version; got != tenant.Version {
 			t.Errorf("the tenant has the version %d, want the last one, %d", got, tenant.Version)
+		}
+		if now, err := os.ReadFile(path); err != nil || bytes.HasPrefix(now, torn) {
+			t.Errorf("the torn line is still there (%v)", err)
 		}
 	})
 }

@@ -45,6 +45,8 @@ func (c *Catalog) Run(ctx context.Context) error {
 // the new watch has told everything that there is.
 func (c *Catalog) follow(ctx context.Context) error {
 	found := map[string]driver.Document{}
+	view := c.draft()
+	defer view.done()
 	synced := false
 	for change, err := range c.docs.Watch(ctx, driver.Space{Name: space}) {
 		if err != nil {
@@ -55,7 +57,7 @@ func (c *Catalog) follow(ctx context.Context) error {
 		case change.Synced:
 			synced = true
 			c.found = found
-			if err := c.judge(ctx); err != nil {
+			if err := c.judge(ctx, view.done()); err != nil {
 				return err
 			}
 			c.named(ctx)
@@ -63,13 +65,54 @@ func (c *Catalog) follow(ctx context.Context) error {
 			if err := c.step(ctx, change); err != nil {
 				return err
 			}
-		case change.Deleted:
-			delete(found, change.Document.Name)
 		default:
-			found[change.Document.Name] = change.Document
+			if change.Deleted {
+				delete(found, change.Document.Name)
+			} else {
+				found[change.Document.Name] = change.Document
+			}
+			view.take(change)
 		}
 	}
 	return job.Errorf(job.Unavailable, "the watch ended")
+}
+
+// draft is the view of what a watch tells first, which is made while that still goes on: most of
+// the time that a server with many records takes to start is that of reading them.
+type draft struct {
+	changes chan driver.DocumentChange
+	over    bool
+	made    chan *View
+}
+
+// drafted is how many changes may wait for their turn.
+const drafted = 1024
+
+func (c *Catalog) draft() *draft {
+	d := &draft{changes: make(chan driver.DocumentChange, drafted), made: make(chan *View, 1)}
+	go func() {
+		v := newView()
+		for change := range d.changes {
+			if v.drop(change.Document.Name); !change.Deleted {
+				c.put(v, change.Document)
+			}
+		}
+		d.made <- v
+	}()
+	return d
+}
+
+// take goes on with one change.
+func (d *draft) take(c driver.DocumentChange) { d.changes <- c }
+
+// done ends the draft, and returns the view; nil when it has done so before.
+func (d *draft) done() *View {
+	if d.over {
+		return nil
+	}
+	d.over = true
+	close(d.changes)
+	return <-d.made
 }
 
 // put adds a document to a view. One that cannot be read counts for nothing, and

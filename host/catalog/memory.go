@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -49,6 +50,8 @@ type note struct {
 	Deleted  bool      `json:"deleted,omitempty"`
 	Lost     bool      `json:"lost,omitempty"` // an operator accepted that it is gone
 	Identity *Identity `json:"identity,omitempty"`
+
+	bad bool // it cannot be read
 }
 
 const memoryFile = "records.jsonl"
@@ -63,8 +66,13 @@ func OpenMemory(folder string, logger *slog.Logger) (*Memory, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	if err := m.read(); err != nil {
+	whole, err := m.read()
+	if err != nil {
 		return nil, err
+	}
+	if whole && m.lines > 0 && !m.crowded() {
+		m.file, err = os.OpenFile(filepath.Join(folder, memoryFile), os.O_APPEND|os.O_WRONLY, 0)
+		return m, err
 	}
 	return m, m.rewrite()
 }
@@ -75,35 +83,61 @@ func ReadMemory(folder string, logger *slog.Logger) (*Memory, error) {
 	if folder == "" {
 		return m, nil
 	}
-	err := m.read()
+	_, err := m.read()
 	m.folder = ""
 	return m, err
 }
 
-func (m *Memory) read() error {
+// read takes the file over, and reports whether more lines may be added to it as it is.
+func (m *Memory) read() (whole bool, err error) {
 	data, err := os.ReadFile(filepath.Join(m.folder, memoryFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
-	if bad := m.parse(data); bad > 0 {
+	bad := m.parse(data)
+	if bad > 0 {
 		m.logger.Warn("lines of what is remembered of the catalog cannot be read", "folder", m.folder, "lines", bad)
 	}
-	return nil
+	return bad == 0 && bytes.HasSuffix(data, []byte("\n")), nil
 }
 
 // parse takes over the lines of a file and returns how many cannot be read. The last
-// one may have been cut off.
+// one may have been cut off. Each processor reads a part of them.
 func (m *Memory) parse(data []byte) (bad int) {
-	for line := range bytes.Lines(data) {
-		var n note
-		if json.Unmarshal(line, &n) != nil {
-			bad++
-			continue
+	parts := make([][]note, runtime.GOMAXPROCS(0))
+	var reading sync.WaitGroup
+	for i := range parts {
+		size := len(data) / (len(parts) - i)
+		if end := bytes.IndexByte(data[size:], '\n'); end >= 0 {
+			size += end + 1
+		} else {
+			size = len(data)
 		}
-		m.lines++
-		m.apply(&n)
+		part := data[:size]
+		data = data[size:]
+		reading.Go(func() { parts[i] = parseNotes(part) })
+	}
+	reading.Wait()
+	for _, notes := range parts {
+		for i := range notes {
+			if notes[i].bad {
+				bad++
+				continue
+			}
+			m.lines++
+			m.apply(&notes[i])
+		}
 	}
 	return bad
+}
+
+func parseNotes(data []byte) (notes []note) {
+	for line := range bytes.Lines(data) {
+		var n note
+		n.bad = json.Unmarshal(line, &n) != nil
+		notes = append(notes, n)
+	}
+	return notes
 }
 
 func (m *Memory) apply(n *note) {
@@ -122,14 +156,16 @@ func (m *Memory) apply(n *note) {
 	}
 }
 
-// keep remembers a record as it is now.
-func (m *Memory) keep(doc driver.Document) {
+// keep remembers a record as it is now, and returns it as it is remembered, so that it is in the
+// process once.
+func (m *Memory) keep(doc driver.Document) driver.Document {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old, ok := m.docs[doc.Name]; ok && old.Version == doc.Version && bytes.Equal(old.Data, doc.Data) {
-		return
+		return old
 	}
 	m.write(note{Name: doc.Name, Version: doc.Version, Data: doc.Data})
+	return doc
 }
 
 // forget remembers that a record was deleted on purpose.
@@ -173,7 +209,7 @@ func (m *Memory) write(n note) {
 		return
 	}
 	m.lines++
-	if m.file == nil || m.lines > 2*(len(m.docs)+len(m.gone))+spareLines {
+	if m.file == nil || m.crowded() {
 		m.complain(m.rewrite())
 		return
 	}
@@ -187,6 +223,10 @@ func (m *Memory) write(n note) {
 	m.dirty = true
 	m.complain(err)
 }
+
+// crowded reports whether most of the file no longer matters. The caller holds m.mu, or nobody
+// else has m yet.
+func (m *Memory) crowded() bool { return m.lines > 2*(len(m.docs)+len(m.gone))+spareLines }
 
 func (m *Memory) complain(err error) {
 	if err != nil {
@@ -258,6 +298,13 @@ func (m *Memory) records() (Identity, map[string]driver.Document) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.identity, maps.Clone(m.docs)
+}
+
+// of returns which catalog is remembered.
+func (m *Memory) of() Identity {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.identity
 }
 
 // record returns one record, if it is remembered, and up to which version it was

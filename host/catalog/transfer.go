@@ -140,7 +140,7 @@ func (c *Catalog) bring(ctx context.Context, e Exported, replace bool) (written 
 // Accept makes what the store has now the catalog, on an operator's decision. Every server
 // takes that over, and forgets what else it remembered.
 func (c *Catalog) Accept(ctx context.Context) error {
-	before, _ := c.memory.records()
+	before := c.memory.of()
 	doc, err := c.docs.Get(ctx, driver.Space{Name: space}, identityKey)
 	if err != nil && job.KindOf(err) != job.NotFound {
 		return err
