@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/bounded"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
@@ -126,8 +127,7 @@ func (h *Host) Find(ctx context.Context, f Find) []Found {
 // search searches boards that this host serves, some at a time.
 func (s *Session) search(ctx context.Context, f Find) []Hits {
 	list := make([]Hits, len(f.Boards))
-	var searching sync.WaitGroup
-	places := make(chan struct{}, searchedAtOnce)
+	searching := bounded.New(searchedAtOnce)
 	for i, name := range f.Boards {
 		list[i] = Hits{Board: name, Err: ErrNotSearched}
 		at := catalog.At{Tenant: s.principal.Tenant, Name: name}
@@ -139,9 +139,7 @@ func (s *Session) search(ctx context.Context, f Find) []Hits {
 			list[i].Err = nil // there is nothing to be found
 			continue
 		}
-		places <- struct{}{}
 		searching.Go(func() {
-			defer func() { <-places }()
 			if s.host.fleet == nil || b.asked() || s.host.Takes(ctx, at, false) {
 				list[i] = s.findOn(ctx, name, f.Query)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/bounded"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/webhook"
 )
@@ -89,14 +90,9 @@ func (h *Host) Gauges(ctx context.Context, named int) []Gauge {
 	g.place(all, named)
 	ctx, cancel := context.WithTimeout(ctx, gaugesWithin)
 	defer cancel()
-	var reading sync.WaitGroup
-	places := make(chan struct{}, gaugesAtOnce)
+	reading := bounded.New(gaugesAtOnce)
 	for _, o := range g.due(ctx, h, all) {
-		places <- struct{}{}
-		reading.Go(func() {
-			defer func() { <-places }()
-			o.last.look(ctx, h, o.hosted, o.board)
-		})
+		reading.Go(func() { o.last.look(ctx, h, o.hosted, o.board) })
 	}
 	reading.Wait()
 	return g.list()

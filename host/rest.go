@@ -3,10 +3,10 @@ package host
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/bounded"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -188,8 +188,7 @@ func (h *Host) restForever(ctx context.Context) {
 		if sleep.For(ctx, every) != nil {
 			return
 		}
-		var working sync.WaitGroup
-		room := make(chan struct{}, restAtOnce)
+		working := bounded.New(restAtOnce)
 		for _, s := range h.registry.allBoards() {
 			b := s.board.Load()
 			if b == nil || s.config.Observe || s.over() || s.next.Load() != nil {
@@ -198,11 +197,7 @@ func (h *Host) restForever(ctx context.Context) {
 			if (after < 0 || !s.quiet(after)) && !s.backend.rests(h).knows(s.key()) {
 				continue
 			}
-			room <- struct{}{}
-			working.Go(func() {
-				h.restOrRouse(ctx, s, b, after)
-				<-room
-			})
+			working.Go(func() { h.restOrRouse(ctx, s, b, after) })
 		}
 		working.Wait()
 	}

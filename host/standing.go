@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board"
+	"github.com/boardd/boardd/host/bounded"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/chart"
 	"github.com/boardd/boardd/host/fleet"
@@ -59,8 +60,7 @@ func (h *Host) Stand(ctx context.Context, look Look) []*Standing {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
 	list := make([]*Standing, len(look.Boards))
-	var counting sync.WaitGroup
-	places := make(chan struct{}, lookAtOnce)
+	counting := bounded.New(lookAtOnce)
 	for i, at := range look.Boards {
 		b := h.registry.board(at.Tenant, at.Name)
 		if b == nil || !b.asked() {
@@ -77,9 +77,7 @@ func (h *Host) Stand(ctx context.Context, look Look) []*Standing {
 			s.Went = WentOf(ctx, open)
 		}
 		if look.Counts && ctx.Err() == nil {
-			places <- struct{}{}
 			counting.Go(func() {
-				defer func() { <-places }()
 				if counts, err := open.Count(ctx); err == nil {
 					s.Counts = &counts
 				}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/bounded"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -302,15 +303,10 @@ func (p *Places) write(ctx context.Context, list []*claimed, present map[string]
 
 // each does something for each item, for atOnce at the same time.
 func each[T any](list []T, do func(item T)) {
-	var working sync.WaitGroup
+	working := bounded.New(atOnce)
 	defer working.Wait()
-	room := make(chan struct{}, atOnce)
 	for _, item := range list {
-		room <- struct{}{}
-		working.Go(func() {
-			do(item)
-			<-room
-		})
+		working.Go(func() { do(item) })
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/boardd/boardd/host/bounded"
 	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/sdk/driver"
 )
@@ -273,18 +274,15 @@ func (l *Ledger) turns(ctx context.Context) {
 
 // each does something for accounts, for a few at once.
 func (l *Ledger) each(ctx context.Context, accounts []*account, do func(context.Context, *account)) {
-	var wg sync.WaitGroup
-	line := make(chan struct{}, turnsAtOnce)
+	turns := bounded.New(turnsAtOnce)
 	for _, a := range accounts {
-		line <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-line }()
+		turns.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, turnWithin)
 			defer cancel()
 			do(ctx, a)
 		})
 	}
-	wg.Wait()
+	turns.Wait()
 }
 
 func (l *Ledger) all() []*account {
