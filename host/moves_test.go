@@ -150,14 +150,20 @@ func (d *deployment) at() catalog.At { return catalog.At{Tenant: tenant.Default,
 // board is the board as a host serves it now.
 func (d *deployment) board(i int) *hostboard.Board {
 	d.Helper()
-	b, err := d.hosts[i].Open(within(d.T), d.hosts[i].Hosted(d.at()))
-	if err == nil {
-		err = b.Ready(within(d.T))
+	for ctx := within(d.T); ; {
+		b, err := d.hosts[i].Open(ctx, d.hosts[i].Hosted(d.at()))
+		if err == nil {
+			soon, cancel := context.WithTimeout(ctx, time.Second) // one that has just been replaced never is
+			err = b.Ready(soon)
+			cancel()
+		}
+		if err == nil {
+			return b
+		}
+		if sleep.For(ctx, 2*time.Millisecond) != nil {
+			d.Fatal(err)
+		}
 	}
-	if err != nil {
-		d.Fatal(err)
-	}
-	return b
 }
 
 // again does something until the board does not refuse it for being frozen, or in the middle
