@@ -307,7 +307,9 @@ func sameBoard(a, b config.Board) bool {
 func (h *Host) supersede(s *Hosted, prepare func(next *Hosted)) bool {
 	h.arranging.Lock()
 	defer h.arranging.Unlock()
-	next := h.newServed(*s.config)
+	c := *s.config
+	c.Limits, c.Schedules = s.quota.Limits(), *s.schedules.Load() // these change under way
+	next := h.newServed(c)
 	prepare(next)
 	if s.next.Load() != nil || !h.registry.replace(s, next) {
 		next.stop(errStopped)

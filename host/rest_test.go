@@ -388,6 +388,42 @@ func TestRestEndsWithASchedule(t *testing.T) {
 	})
 }
 
+// TestRestKeepsWhatChanged: limits and schedules that were changed while a board was open hold when
+// it is opened again.
+func TestRestKeepsWhatChanged(t *testing.T) {
+	t.Parallel()
+	a := board("a", "store")
+	a.Limits.OpenJobs = 1
+	a.Schedules = []hostboard.Schedule{{Name: "before", Every: time.Hour, Job: job.Posting{Name: "tick"}}}
+	c := resting(oneStore(t, false), a)
+	next := c.Config
+	c.Load = func() (*config.Config, error) { c := next; return &c, nil }
+	h, _ := open(t, c)
+	post(t, h, "a", job.Posting{Name: "x"})
+	on(t, h, "a", func(ctx context.Context, _ *hostboard.Board) {
+		a.Limits.OpenJobs = 2
+		a.Schedules = []hostboard.Schedule{{Name: "after", Every: time.Hour, Job: job.Posting{Name: "tick"}}}
+		next.Boards = []config.Board{a}
+		if _, err := h.Reload(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+	eventually(t, "the board rests", func() bool { return h.OpenBoards() == 0 })
+	time.Sleep(2 * soon) // it is not opened by itself
+	if h.OpenBoards() != 0 {
+		t.Error("the board was opened, and nobody has called it")
+	}
+	on(t, h, "a", func(ctx context.Context, b *hostboard.Board) {
+		results, err := b.Post(ctx, []job.Posting{{Name: "y"}, {Name: "z"}})
+		if err != nil || results[0].Err != nil || job.KindOf(results[1].Err) != job.QuotaExceeded {
+			t.Errorf("a second job and a third, of two that may be: %v, %v", results, err)
+		}
+		if list, err := b.Schedules(ctx, "", 10); err != nil || len(list) != 1 || list[0].Name != "after" {
+			t.Errorf("the schedules are %+v, %v", list, err)
+		}
+	})
+}
+
 // TestRestOfTwoHosts: a board that one host opens is opened on the other one, too, so that
 // it is looked after whichever of them dies.
 func TestRestOfTwoHosts(t *testing.T) {
