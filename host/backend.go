@@ -46,7 +46,7 @@ type backend struct {
 	places    *catalog.Places
 	resting   *restDocs
 	occupying *openLimiter // of its boards that occupy their places
-	opened    atomic.Int64 // when a board of it last opened, in Unix nanoseconds
+	opened    atomic.Int64 // when a board of it last opened, as nanoseconds since the host's start
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string]       // why it does not run

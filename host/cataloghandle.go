@@ -52,10 +52,10 @@ func (k *catalogHandle) run(h *Host) {
 	case <-h.running.Done():
 		return
 	}
-	memory, err := catalog.OpenMemory(acknowledged.CatalogFolder(h.Settings().DataDir), h.logger)
+	memory, err := catalog.OpenMemory(acknowledged.CatalogFolder(h.Settings().DataDir), h.memory.Alone(), h.logger)
 	if err != nil {
 		h.logger.Error("what was known of the catalog cannot be read: its loss would not be noticed", "error", err)
-		memory, _ = catalog.OpenMemory("", h.logger) // which cannot fail
+		memory, _ = catalog.OpenMemory("", true, h.logger) // which cannot fail
 	}
 	defer func() { _ = memory.Close() }() // what could not be written was logged
 	docs := k.backend.running.Load().driver.Documents()

@@ -49,6 +49,7 @@ type readiness struct {
 	all   int        // of how many
 	again time.Time  // when they are to be looked at again
 	said  string     // what came of it; empty: none is waited for any more
+	done  bool       // none is to be looked at any more
 }
 
 func newReadiness() readiness { return readiness{began: time.Now(), started: make(chan struct{})} }
@@ -162,7 +163,7 @@ func (h *Host) unopened() string {
 	}
 	h.ready.mu.Lock()
 	defer h.ready.mu.Unlock()
-	if began := time.Now(); !began.Before(h.ready.again) {
+	if began := time.Now(); !h.ready.done && !began.Before(h.ready.again) {
 		h.ready.said = h.ready.look(h)
 		h.ready.again = time.Now().Add(min(lookShare*time.Since(began), lookPause))
 	}
@@ -181,7 +182,7 @@ const (
 func (r *readiness) forget() (left int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left, r.left = len(r.left), nil
+	left, r.left, r.done = len(r.left), nil, true
 	return left
 }
 
@@ -223,7 +224,7 @@ func (s *Hosted) decided() bool {
 // comes reports whether the board's store opens one board after the other now, so that it is the
 // board's turn soon, or at once if somebody calls it.
 func (s *Hosted) comes() bool {
-	return time.Since(time.Unix(0, s.backend.opened.Load())) < OpeningStart/2
+	return time.Since(s.host.ready.began)-time.Duration(s.backend.opened.Load()) < OpeningStart/2
 }
 
 // watchHealth asks every store how it is, again and again.

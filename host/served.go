@@ -275,7 +275,7 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 		defer cancel()
 		switch err := b.Ready(ctx); {
 		case err == nil:
-			s.backend.opened.Store(time.Now().UnixNano())
+			s.backend.opened.Store(int64(time.Since(h.ready.began)))
 		case ctx.Err() == nil:
 			s.logger().Warn("the board does not open yet", "error", err)
 		}

@@ -88,7 +88,7 @@ func New(docs driver.Documents, o Options) *Catalog {
 		o.Changed = func([]string) {}
 	}
 	if o.Memory == nil {
-		o.Memory, _ = OpenMemory("", o.Logger) // without a folder nothing can fail
+		o.Memory, _ = OpenMemory("", true, o.Logger) // without a folder nothing can fail
 	}
 	c := &Catalog{
 		docs: docs, logger: o.Logger, changed: o.Changed, memory: o.Memory, begun: time.Now(),

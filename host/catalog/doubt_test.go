@@ -41,7 +41,7 @@ func everything(string) bool { return true }
 
 func memory(t *testing.T, folder string) *catalog.Memory {
 	t.Helper()
-	m, err := catalog.OpenMemory(folder, quiet())
+	m, err := catalog.OpenMemory(folder, true, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,6 +442,21 @@ func TestMemoryFile(t *testing.T) {
 		_ = memory(t, folder).Close()
 		if again, err := os.ReadFile(path); err != nil || !bytes.Equal(again, data) {
 			t.Errorf("a file that is as it should be was changed when it was opened (%v)", err)
+		}
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		beside, err := catalog.OpenMemory(folder, false, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = beside.Close()
+		if own, err := os.Stat(path); err != nil || os.SameFile(own, before) {
+			t.Errorf("a process that is not alone with the folder writes to the file of another one (%v)", err)
+		}
+		if data, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
 		}
 		torn := append(data, `{"name":"board/acme/b1","ver`...)
 		if err := os.WriteFile(path, torn, 0o600); err != nil {

@@ -39,7 +39,7 @@ func FuzzMemory(f *testing.F) {
 	f.Add([]byte("{\"identity\":{\"id\":\"x\",\"generation\":1}}\n{\"name\":\"tenant/a\",\"version\":3,\"data\":\"e30=\"}\n{\"name\":\"tenant/a\",\"version\":3,\"deleted\":true}\n"))
 	f.Add([]byte("{\"name\":\"board/a/b\",\"lost\":true}\n{\"na"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := OpenMemory("", slog.New(slog.DiscardHandler))
+		m, err := OpenMemory("", true, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

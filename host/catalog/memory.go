@@ -57,8 +57,10 @@ type note struct {
 const memoryFile = "records.jsonl"
 
 // OpenMemory reads what was remembered in a folder, and goes on from it. Without a
-// folder nothing outlives the process. A line that cannot be read is passed over.
-func OpenMemory(folder string, logger *slog.Logger) (*Memory, error) {
+// folder nothing outlives the process. A line that cannot be read is passed over. Where this
+// process is not alone with the folder, it has a file of its own from now on, which is the one
+// that the next process finds.
+func OpenMemory(folder string, alone bool, logger *slog.Logger) (*Memory, error) {
 	m := &Memory{folder: folder, logger: logger, docs: map[string]driver.Document{}, gone: map[string]uint64{}}
 	if folder == "" {
 		return m, nil
@@ -70,9 +72,11 @@ func OpenMemory(folder string, logger *slog.Logger) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if whole && m.lines > 0 && !m.crowded() {
-		m.file, err = os.OpenFile(filepath.Join(folder, memoryFile), os.O_APPEND|os.O_WRONLY, 0)
-		return m, err
+	if alone && whole && m.lines > 0 && !m.crowded() {
+		if m.file, err = os.OpenFile(filepath.Join(folder, memoryFile), os.O_APPEND|os.O_WRONLY, 0); err == nil {
+			m.dirty = true // the process before may not have had the time to sync it
+			return m, nil
+		}
 	}
 	return m, m.rewrite()
 }

@@ -52,7 +52,7 @@ func TestParseParts(t *testing.T) {
 		for i := range lines {
 			fmt.Fprintf(&file, "{\"name\":\"tenant/%s\",\"version\":%d}\n", strings.Repeat("x", i), i+1)
 		}
-		m, err := OpenMemory("", slog.New(slog.DiscardHandler))
+		m, err := OpenMemory("", true, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
