@@ -53,12 +53,18 @@ type keptBatch struct {
 // due reports whether there is something to do for a batch that stands so.
 func (k *keptBatch) due(g *driver.Group) bool {
 	switch {
-	case !k.open:
-		return time.Since(k.done) > BatchKept
+	case !k.done.IsZero():
+		return k.stale(time.Now())
 	case g.Closed:
 		return g.Open == 0
 	}
 	return k.closed || k.expected > 0 && k.before.and(g).Posted() >= k.expected
+}
+
+// stale reports whether the batch is done and is to be forgotten. One that was never told how many
+// jobs it has, nor closed, is neither open nor done.
+func (k *keptBatch) stale(now time.Time) bool {
+	return !k.open && !k.done.IsZero() && now.Sub(k.done) > BatchKept
 }
 
 func (k *batchKeeper) init() {
@@ -195,7 +201,7 @@ func (k *batchKeeper) take(every bool, now time.Time) (names []string) {
 	defer k.mu.Unlock()
 	if every {
 		for name, known := range k.all {
-			if (known.open || now.Sub(known.done) > BatchKept) && !now.Before(known.after) {
+			if (known.open || known.stale(now)) && !now.Before(known.after) {
 				names = append(names, name)
 			}
 		}

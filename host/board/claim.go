@@ -88,6 +88,7 @@ type claimer struct {
 	passed  int               // candidates that the store passed over
 	late    []job.ID          // reserved, though by now the policies deny them, this call had them, or they have a timeout
 	key     index.Key         // of the worker class under which the jobs in late were taken
+	away    bool              // the store did not answer a round, when there were claims already
 	ended   bool              // nothing is added: the store gave an earlier answer to this request, or does not close it
 }
 
@@ -231,7 +232,7 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 			return nil
 		}
 		passed := c.passed
-		if err := c.send(ctx, entries, min(need, len(entries))); err != nil {
+		if err := c.send(ctx, entries, min(need, len(entries))); err != nil || c.away {
 			return err
 		}
 		c.board.contention.met(c.passed - passed)

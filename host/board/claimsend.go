@@ -53,6 +53,7 @@ func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) e
 		return nil
 	case job.Unavailable, job.OutcomeUnknown, job.Interrupted:
 		if len(c.claims) > 0 {
+			c.away = true
 			return nil // better those than none; the next call meets the rest
 		}
 	case job.QuotaExceeded:

@@ -103,7 +103,11 @@ func (c *claimer) waitInLine(ctx, waiting context.Context, class *index.Class) e
 			c.decided = time.Now()
 			c.most = min(c.begins, c.board.index.Share())
 			entries := c.board.index.Take(ctx, class, c.most)
-			if len(entries) == 0 {
+			switch {
+			case len(entries) == 0 && ctx.Err() != nil: // they may be there, and nobody looked
+				w.Decline()
+				return errWaited
+			case len(entries) == 0:
 				continue
 			}
 			w.Close() // the next job is for the next waiter

@@ -257,7 +257,11 @@ func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Ent
 			return nil
 		}
 		e := b.after(s.entry, op, r)
-		e.Amends = op.Kind != driver.Restore
+		if e.Amends = op.Kind != driver.Restore; !e.Amends && e.Held {
+			if after := rareOf(e.Extra).after; len(after) > 0 {
+				b.waiting.add(e.ID, after) // it was forgotten while the job was in the trash
+			}
+		}
 		return e
 	case driver.Post, driver.Claim:
 	}

@@ -30,12 +30,16 @@ func (b *Board) expireForever(ctx context.Context) {
 			b.expire(ctx, lapses)
 		}
 		if next, ok := b.index.Next(); ok {
-			timer.Reset(max(time.Until(next), 0))
+			timer.Reset(min(max(time.Until(next), 0), clockLook))
 		} else {
 			timer.Stop()
 		}
 	}
 }
+
+// clockLook is the time between two looks at the clock while something is due by it, at most: timers
+// stand still while a machine is suspended, and know nothing of a clock that is set.
+const clockLook = time.Minute
 
 // expire asks the store to end claims whose lease seems to have run out. The
 // store decides; what it refuses because of time is looked at again when it

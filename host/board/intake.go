@@ -258,7 +258,8 @@ func (in *incoming) answer(left *driver.Posting, r *JobResult) {
 	case kind == job.NotFound: // another host was faster
 	case kind == job.Invalid && (in.waits || in.raced) && strings.Contains(r.Err.Error(), "after["):
 		in.waits = true // for one that waits, perhaps, or that another host has just posted
-	case kind == job.Invalid, kind == job.Unsupported, kind == job.AlreadyExists, kind == job.Corrupt:
+	case kind == job.Invalid, kind == job.Unsupported, kind == job.AlreadyExists, kind == job.Corrupt,
+		kind == job.NotEligible: // its batch is closed
 		refuse(job.MessageOf(r.Err))
 	default:
 		in.waits, in.full = true, in.full || kind == job.QuotaExceeded

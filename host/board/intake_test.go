@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,6 +52,11 @@ func (s *inboxStore) take(number uint64) bool {
 	return false
 }
 
+// has reports whether a posting is there.
+func (s *inboxStore) has(number uint64) bool {
+	return slices.ContainsFunc(s.left, func(r driver.Record) bool { return r.Posting.Sequence == number })
+}
+
 func (s *inboxStore) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
 	status, err := s.Driver.OpenBoard(ctx, spec)
 	status.Capabilities.Inbox = true
@@ -91,15 +98,19 @@ func (s *inboxStore) Apply(ctx context.Context, board string, ops []driver.Op) [
 		case op.Kind == driver.Post && s.no != nil && s.no(op.Posting.Name) != job.NoKind:
 			results[i] = driver.Result{Kind: s.no(op.Posting.Name), Message: "not now"}
 			continue
-		case op.Inbox != 0 && !s.take(op.Inbox):
+		case op.Inbox != 0 && !s.has(op.Inbox):
 			results[i] = driver.Result{Kind: job.NotFound, Message: "it does not wait"}
 			continue
 		case op.Kind == driver.Refuse:
+			s.take(op.Inbox)
 			s.refused[op.Job] = op.Reason
 			continue
 		}
+		number := op.Inbox
 		op.Inbox = 0
-		results[i] = s.Driver.Apply(ctx, board, []driver.Op{op})[0]
+		if results[i] = s.Driver.Apply(ctx, board, []driver.Op{op})[0]; results[i].Kind == job.NoKind {
+			s.take(number)
+		}
 	}
 	return results
 }
@@ -138,6 +149,24 @@ func TestIntake(t *testing.T) {
 			if reason == "" {
 				t.Errorf("%v is refused without a reason", id)
 			}
+		}
+	})
+}
+
+// TestIntakeOfAClosedBatch refuses what is for a batch that takes no more jobs.
+func TestIntakeOfAClosedBatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b, s := startInbox(t, func(*inboxStore) {})
+		post(t, b, job.Posting{Name: "part", Batch: "b"})
+		if _, err := b.CloseBatch(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		s.leave(map[byte]string{1: `{"name": "late", "batch": "b"}`}, 1, 2)
+		rouse(b.intake)
+		synctest.Wait()
+		if reason := s.refused[job.ID{1}]; s.waits() != 0 || !strings.Contains(reason, "closed") {
+			t.Errorf("%d wait, and the one for a closed batch is refused as %q", s.waits(), reason)
 		}
 	})
 }

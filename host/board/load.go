@@ -97,6 +97,8 @@ type follower struct {
 	asked    time.Time       // when the driver said so
 	position driver.Position // up to which everything was followed
 
+	generation uint64 // of the store that the index was loaded from; 0: it never was
+
 	unwritten *loss // a loss that the driver reported, and that is not written down yet
 
 	mu        sync.Mutex
@@ -126,7 +128,6 @@ func (f *follower) isLoaded() bool {
 
 // session opens the board and follows it until the stream breaks.
 func (f *follower) session(ctx context.Context, wait *backoff) error {
-	before := f.status.Generation
 	if err := f.open(ctx); err != nil {
 		f.board.readiness.shut(reason(err))
 		return err
@@ -136,7 +137,7 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 	stop := func() {}
 	defer func() { stop() }()
 	switch {
-	case before != f.status.Generation:
+	case f.generation != f.status.Generation:
 		inherits := f.inherits()
 		if !inherits {
 			f.board.readiness.shut("the board is being loaded")
@@ -223,12 +224,10 @@ func (f *follower) refresh(ctx context.Context) error {
 	if time.Since(f.asked) < refreshTime || !f.isLoaded() {
 		return nil
 	}
-	before := f.status.Generation
 	if err := f.ask(ctx); err != nil {
 		return err
 	}
-	if f.status.Generation != before {
-		f.status.Generation = before // for the next session to see
+	if f.status.Generation != f.generation {
 		f.board.readiness.shut("the board is being loaded")
 		return job.Errorf(job.Unavailable, "the board has a new generation")
 	}
@@ -243,7 +242,7 @@ func (f *follower) refresh(ctx context.Context) error {
 func (f *follower) load(ctx context.Context, into *index.Sync, position driver.Position, failed func(error)) (stop func()) {
 	f.setLoaded(false)
 	f.board.metrics.Loads.Add(1)
-	f.position = position
+	f.position, f.generation = position, f.status.Generation
 	f.board.leaving.clear()
 	f.board.restartRecording(position)
 	f.board.hub.restart(f.status.Generation, position)

@@ -3,6 +3,7 @@ package board
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,38 @@ func TestLossUntilAcknowledged(t *testing.T) {
 		last := start(t, lossy, Spec{})
 		synctest.Wait()
 		want(last, "")
+	})
+}
+
+// TestLossThatCannotBeWritten: a store that was put back and takes no document at first is read anew
+// all the same.
+func TestLossThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var generation atomic.Uint64
+		generation.Store(1)
+		store := &spy{Driver: openStore(t), t: t, cut: make(chan struct{}, 1), open: func(_ driver.BoardSpec, s driver.BoardStatus) (driver.BoardStatus, error) {
+			if s.Generation = generation.Load(); s.Generation == 2 {
+				s.Loss = "ten changes"
+			}
+			return s, nil
+		}}
+		d := &written{Driver: store}
+		b := start(t, d, Spec{})
+		postN(t, b, 3)
+		d.away.Store(true)
+		store.set(openStore(t))
+		generation.Store(2)
+		store.cut <- struct{}{}
+		time.Sleep(5 * time.Second)
+		d.away.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := b.index.Count().Ready; n != 0 || !strings.Contains(b.Status().Loss, "ten changes") {
+			t.Errorf("%d jobs are on the board, of a store that has none; the loss is shown as %q", n, b.Status().Loss)
+		}
+		postN(t, b, 1)
+		claimOne(t, b, ClaimRequest{})
 	})
 }
 

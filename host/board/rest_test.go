@@ -2,11 +2,14 @@ package board
 
 import (
 	"context"
+	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/host/chart"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -52,6 +55,97 @@ func TestRestWithJobs(t *testing.T) {
 			t.Errorf("a minute later it rests as %+v", r)
 		}
 	})
+}
+
+// TestRestWithAnOpenBatch has a batch that was told nothing but what follows it be no reason for
+// anything.
+func TestRestWithAnOpenBatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := &tallied{Driver: openStore(t)}
+		b := start(t, d, Spec{})
+		if _, err := b.PutBatch(t.Context(), "b", &job.Posting{Name: "then"}, 0); err != nil {
+			t.Fatal(err)
+		}
+		post(t, b, job.Posting{Name: "part", Batch: "b"})
+		if r := rests(t, b); r.Due.Before(time.Now()) {
+			t.Errorf("it rests as %+v", r)
+		}
+		before := d.tallies.Load()
+		time.Sleep(time.Hour)
+		if n := d.tallies.Load() - before; n != 0 {
+			t.Errorf("the store was asked %d times in an hour how the batch stands", n)
+		}
+		c := claimOne(t, b, ClaimRequest{})
+		wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, c)})), job.NoKind)
+		if _, err := b.CloseBatch(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if c := claimOne(t, b, ClaimRequest{Wait: time.Minute}); c.Job.Name != "then" {
+			t.Errorf("what follows the batch is %q", c.Job.Name)
+		}
+	})
+}
+
+// tallied counts how often a store is asked how a batch stands.
+type tallied struct {
+	driver.Driver
+
+	tallies atomic.Int64
+}
+
+func (d *tallied) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	for i := range ops {
+		if ops[i].Kind == driver.Tally {
+			d.tallies.Add(1)
+		}
+	}
+	return d.Driver.Apply(ctx, board, ops)
+}
+
+// late tells of changes a second late, so that calls have told of them before.
+func late(_ context.Context, _ driver.Position, next iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+	return func(yield func(driver.Changes, error) bool) {
+		for changes, err := range next {
+			time.Sleep(time.Second)
+			if !yield(changes, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestRestoredWithPrerequisites restores a job that waits for another one, while which was in the
+// trash something was forgotten of it: that other one ended, or the board was opened anew.
+func TestRestoredWithPrerequisites(t *testing.T) {
+	t.Parallel()
+	for _, anew := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			d := &spy{Driver: openStore(t), t: t, watch: late}
+			b := start(t, d, Spec{})
+			before := post(t, b, job.Posting{Name: "before"})[0]
+			waits := post(t, b, job.Posting{Name: "after", After: []job.Prerequisite{{ID: before.ID}}})[0]
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{waits.ID}, "by hand")), job.NoKind)
+			end := func() {
+				c := claimOne(t, b, ClaimRequest{})
+				wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, c)})), job.NoKind)
+			}
+			if anew {
+				b = start(t, d, Spec{})
+				synctest.Wait()
+			} else {
+				end()
+			}
+			wantKind(t, one(b.Restore(t.Context(), []job.ID{waits.ID})), job.NoKind)
+			if anew {
+				end()
+			}
+			if c := claimOne(t, b, ClaimRequest{Wait: time.Minute}); c.ID != waits.ID {
+				t.Errorf("claimed is %v", c.ID)
+			}
+		})
+	}
 }
 
 // TestRestNotWhileClaimed has a claimed job keep its board open, and the job that went back onto

@@ -326,8 +326,8 @@ func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*j
 	if err != nil {
 		return nil, err
 	}
-	if last := b.readTick(ctx, name).ID; r.Overlap == OverlapCancel && last != (job.ID{}) && last != id {
-		if _, err := b.Cancel(ctx, []job.ID{last}, true); err != nil {
+	if r.Overlap == OverlapCancel {
+		if err := b.cancelLast(ctx, []job.ID{b.readTick(ctx, name).ID}, id); err != nil {
 			return nil, err
 		}
 	}

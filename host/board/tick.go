@@ -1,11 +1,14 @@
 package board
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,8 +98,12 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 	if err != nil {
 		return false, by, err
 	}
-	if t.record.Overlap == OverlapCancel && !t.last.IsZero() {
-		if _, err := b.Cancel(ctx, []job.ID{b.tickID(t.of.name, t.last)}, true); err != nil {
+	if t.record.Overlap == OverlapCancel {
+		last := []job.ID{b.readTick(ctx, t.of.name).ID} // after one that was left out, or was triggered, another one
+		if !t.last.IsZero() {
+			last = append(last, b.tickID(t.of.name, t.last))
+		}
+		if err := b.cancelLast(ctx, last, id); err != nil {
 			return false, by, err
 		}
 	}
@@ -108,6 +115,25 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 		err = result.Err
 	}
 	return result.again, by, err
+}
+
+// cancelLast cancels the jobs of a schedule that may still be open when the one of an ID is posted.
+// Only if the store does not say what became of them, that one has to wait.
+func (b *Board) cancelLast(ctx context.Context, last []job.ID, next job.ID) error {
+	slices.SortFunc(last, func(a, b job.ID) int { return bytes.Compare(a[:], b[:]) })
+	last = slices.DeleteFunc(slices.Compact(last), func(id job.ID) bool { return id == next || id == job.ID{} })
+	if len(last) == 0 {
+		return nil
+	}
+	changes, err := b.Cancel(ctx, last, true)
+	for i := range changes {
+		switch job.KindOf(changes[i].Err) {
+		case job.Unavailable, job.OutcomeUnknown, job.Aborted, job.Interrupted:
+			err = cmp.Or(err, changes[i].Err)
+		default: // it has ended, or ends by itself
+		}
+	}
+	return err
 }
 
 // postTick posts a job that takes its schedule's key. by is the job that has the key, if
