@@ -50,6 +50,7 @@ type backend struct {
 
 	running atomic.Pointer[running]
 	problem atomic.Pointer[string]       // why it does not run
+	gaveUp  atomic.Bool                  // it does not try to any more: what is wrong is not so by chance
 	full    atomic.Bool                  // the store was full when last asked for its health
 	usage   atomic.Pointer[driver.Usage] // what it said then that it holds; nil: it did not answer, or does not say
 	ailment ailment                      // what its last answers said
@@ -106,6 +107,7 @@ func (b *backend) run(ctx context.Context, h *Host) {
 		err = sleep.For(ctx, pause)
 	}
 	b.fail(ctx, err)
+	b.gaveUp.Store(true)
 }
 
 // check compares the backend's settings with the driver's schema.

@@ -18,7 +18,7 @@ func (h *Host) booksOf(c config.Board) board.Books {
 	case at.Directory != "":
 		return directoryBooks(at.Directory)
 	case at.Backend != "":
-		return storeBooks{h.backend(at.Backend), at.Path}
+		return storeBooks{h, at.Backend, at.Path}
 	}
 	return nil
 }
@@ -41,21 +41,23 @@ func told(err error) error {
 	return err
 }
 
-// storeBooks are below a path in the store of a backend.
+// storeBooks are below a path in the store of a backend, whichever has its name when they are read.
 type storeBooks struct {
-	backend *backend
+	host    *Host
+	backend string
 	path    string
 }
 
 func (s storeBooks) Book(ctx context.Context, uuid string) (board.Book, error) {
-	from := url.URL{Scheme: s.backend.config.Driver, Host: s.backend.config.Name, Path: s.path}
+	on := s.host.backend(s.backend)
+	from := url.URL{Scheme: on.config.Driver, Host: on.config.Name, Path: s.path}
 	book := board.Book{UUID: uuid, Source: from.String()}
-	r := s.backend.running.Load()
+	r := on.running.Load()
 	switch {
 	case r == nil:
-		return book, job.Errorf(job.Unavailable, "the driver of the backend %s, where TaskFlow's books are, does not run: the server's log says why", s.backend.config.Name)
+		return book, job.Errorf(job.Unavailable, "the driver of the backend %s, where TaskFlow's books are, does not run: the server's log says why", on.config.Name)
 	case !r.info.Logbooks:
-		return book, job.Errorf(job.Precondition, "the driver of the backend %s, which is %s, cannot read TaskFlow's books", s.backend.config.Name, s.backend.config.Driver)
+		return book, job.Errorf(job.Precondition, "the driver of the backend %s, which is %s, cannot read TaskFlow's books", on.config.Name, on.config.Driver)
 	case !logbook.IsName(uuid):
 		return book, job.Errorf(job.NotFound, "there is no book %q", uuid)
 	}

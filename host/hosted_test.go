@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -239,6 +242,49 @@ func TestReload(t *testing.T) {
 	}
 	if err := use(ctx, s, "c"); err != nil {
 		t.Errorf("after a reload that failed: %v", err)
+	}
+}
+
+// TestReloadAfterAFailedStart has a driver start on a reload that could not before.
+func TestReloadAfterAFailedStart(t *testing.T) {
+	t.Parallel()
+	present := oneBackend("", board("a", "store"))
+	program := memdriver.Program()
+	open, refuses := program.Open, atomic.Bool{}
+	refuses.Store(true)
+	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+		if refuses.Load() {
+			return nil, job.Errorf(job.Invalid, "its tables are those of an older version")
+		}
+		return open(ctx, c)
+	}
+	h, err := host.Open(t.Context(), host.Config{
+		Config: present, Drivers: map[string]driver.Program{"memory": program}, Logger: slog.New(slog.DiscardHandler),
+		Load: func() (*config.Config, error) { return &present, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := login(t.Context(), h, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t)
+	if err := use(ctx, s, "a"); job.KindOf(err) != job.Unavailable {
+		t.Errorf("on a store that cannot be opened: %v", err)
+	}
+	refuses.Store(false)
+	changes, err := h.Reload(ctx)
+	if err != nil || !slices.Contains(changes, "backend store: its driver, which did not start, is started again") {
+		t.Fatalf("the reload changed %q, %v", changes, err)
+	}
+	if err := use(ctx, s, "a"); err != nil {
+		t.Errorf("on a store that can be opened since: %v", err)
 	}
 }
 

@@ -172,13 +172,17 @@ func (h *Host) replaceBackends(present, next *config.Config) []string {
 		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
 		same := i >= 0 && old.Driver == next.Backends[i].Driver && old.SHA256 == next.Backends[i].SHA256 && bytes.Equal(old.Settings, next.Backends[i].Settings)
 		b := h.registry.started(old.Name)
-		if b == nil || old.Name == present.Catalog || same && !b.outdated() {
+		gaveUp := b != nil && b.gaveUp.Load() // a driver that is installed now, or a store that was migrated
+		if b == nil || old.Name == present.Catalog || same && !gaveUp && !b.outdated() {
 			continue
 		}
 		h.registry.mu.Lock()
 		delete(h.registry.backends, old.Name) // only a reload does, and there is one at a time
 		h.registry.mu.Unlock()
-		if same {
+		switch {
+		case same && gaveUp:
+			changes = append(changes, fmt.Sprintf("backend %s: its driver, which did not start, is started again", old.Name))
+		case same:
 			changes = append(changes, fmt.Sprintf("backend %s: its driver's program was replaced", old.Name))
 		}
 		h.move(b)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,7 +21,11 @@ const identityFor = 30 * time.Second
 
 // identify reads the identities of the stores that the host reaches.
 func (f *fleetPart) identify(ctx context.Context) {
-	for _, b := range f.host.registry.allBackends() {
+	all := f.host.registry.allBackends()
+	f.mu.Lock()
+	maps.DeleteFunc(f.stores, func(b *backend, _ *storeName) bool { return !slices.Contains(all, b) }) // a reload replaced it
+	f.mu.Unlock()
+	for _, b := range all {
 		r := b.running.Load()
 		f.mu.Lock()
 		s := f.stores[b]

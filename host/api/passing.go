@@ -7,10 +7,12 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/boardd/boardd/host"
@@ -74,10 +76,13 @@ func (p *passing) attempt(ctx context.Context, spec connect.Spec, message any) a
 
 // isNamed reports whether what a request changes is named by it, so that it may be made
 // again: the answer to the second one says what came of the first one. Jobs without a uuid
-// are given one.
+// are given one, where the request does not become too large by that.
 func isNamed(message any) bool {
 	switch m := message.(type) {
 	case *boarddv1.PostJobsRequest:
+		if proto.Size(m)+uuidBytes*len(m.GetJobs()) > MaxRequest {
+			return !slices.ContainsFunc(m.GetJobs(), func(j *boarddv1.NewJob) bool { return j.GetUuid() == "" })
+		}
 		for _, j := range m.GetJobs() {
 			if j.GetUuid() == "" {
 				j.Uuid = newUUID()
@@ -98,6 +103,10 @@ func isNamed(message any) bool {
 	}
 	return false
 }
+
+// uuidBytes is what a uuid adds to a posting at most: its text, that field's tag and length, and one
+// byte more for the length of the posting itself.
+const uuidBytes = 36 + 2 + 1
 
 // newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {

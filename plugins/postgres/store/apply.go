@@ -80,13 +80,16 @@ func (s *store) apply(ctx context.Context, name string, ops []driver.Op) ([]driv
 			return nil, failed(ctx, err)
 		}
 	}
+	t.repeats = slices.ContainsFunc(results, func(r driver.Result) bool { return r.Repeated })
 	return results, t.commit(queue)
 }
 
-// commit writes the board's row, commits, and tells whoever waits for changes.
+// commit writes the board's row, commits, and tells whoever waits for changes. An answer that repeats
+// one commits as well, though there is nothing to write: what it tells of may wait for a standby still,
+// and this COMMIT waits for that, too.
 func (t *batch) commit(queue *pgx.Batch) error {
 	t.queueHead(queue)
-	if queue.Len() == 0 && !t.anchored {
+	if queue.Len() == 0 && !t.anchored && !t.repeats {
 		return nil // nothing was changed: leave ends the transaction
 	}
 	err := t.store.commit(t.ctx, t.conn, queue)

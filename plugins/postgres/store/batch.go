@@ -26,6 +26,7 @@ type batch struct {
 	head     head
 	before   head // as it was read
 	anchored bool // leases count anew, and that has to be committed
+	repeats  bool // an answer tells of what an earlier transaction did
 
 	numbers []int64 // that changes are given, in order
 	number  int64   // the last of them that was given away

@@ -119,11 +119,13 @@ func (s *store) observe(ctx context.Context, b *board, marks *traces, status *dr
 
 // sameServer refuses to go on with a board on another server than it was opened on, or
 // on one that was started anew: it may have less than the host was told, which is found
-// out when the board is opened again. Until then nothing may be changed.
+// out when the board is opened again. Until then nothing may be changed. The watch is told, so
+// that it ends: behind a pooler nothing else need tell that the connections are new ones.
 func (b *board) sameServer(h *head) error {
 	if b.started == 0 || h.started == b.started || !h.there {
 		return nil
 	}
+	b.watch.Ring()
 	return job.Errorf(job.Unavailable, "PostgreSQL was started again, or another server took its place: the board has to be opened again")
 }
 

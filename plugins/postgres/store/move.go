@@ -92,8 +92,14 @@ const advanceBy = 1 << 20
 
 // advance has all later changes get numbers above a position of another store.
 func (s *store) advance(ctx context.Context, position driver.Position) error {
-	_, err := s.pool.Exec(ctx, s.sql(`SELECT setval('{s}.positions', $1::bigint + $2::bigint) FROM {s}.positions WHERE last_value <= $1`),
-		int64(position), int64(advanceBy)) //nolint:gosec // it came from a store whose numbers are below 2^63
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { // two at once would read the same, and the later one may set it back
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, s.passageLock("")); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, s.sql(`SELECT setval('{s}.positions', $1::bigint + $2::bigint) FROM {s}.positions WHERE last_value <= $1`),
+			int64(position), int64(advanceBy)) //nolint:gosec // it came from a store whose numbers are below 2^63
+		return err
+	})
 	if err != nil {
 		return failed(ctx, err)
 	}
