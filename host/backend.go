@@ -106,8 +106,8 @@ func (b *backend) run(ctx context.Context, h *Host) {
 		tried()
 		err = sleep.For(ctx, pause)
 	}
+	b.gaveUp.Store(true) // first: who reads why may ask for another try at once
 	b.fail(ctx, err)
-	b.gaveUp.Store(true)
 }
 
 // check compares the backend's settings with the driver's schema.

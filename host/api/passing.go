@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -80,15 +79,7 @@ func (p *passing) attempt(ctx context.Context, spec connect.Spec, message any) a
 func isNamed(message any) bool {
 	switch m := message.(type) {
 	case *boarddv1.PostJobsRequest:
-		if proto.Size(m)+uuidBytes*len(m.GetJobs()) > MaxRequest {
-			return !slices.ContainsFunc(m.GetJobs(), func(j *boarddv1.NewJob) bool { return j.GetUuid() == "" })
-		}
-		for _, j := range m.GetJobs() {
-			if j.GetUuid() == "" {
-				j.Uuid = newUUID()
-			}
-		}
-		return true
+		return nameJobs(m)
 	case *boarddv1.ClaimJobsRequest:
 		return m.GetRequestId() != ""
 	case *boarddv1.WorkRequest:
@@ -102,6 +93,23 @@ func isNamed(message any) bool {
 		return m.GetRequestId() != ""
 	}
 	return false
+}
+
+// nameJobs gives jobs without a uuid one, and reports whether all have one then.
+func nameJobs(m *boarddv1.PostJobsRequest) bool {
+	var unnamed []*boarddv1.NewJob
+	for _, j := range m.GetJobs() {
+		if j.GetUuid() == "" {
+			unnamed = append(unnamed, j)
+		}
+	}
+	if len(unnamed) > 0 && proto.Size(m)+uuidBytes*len(unnamed) > MaxRequest {
+		return false
+	}
+	for _, j := range unnamed {
+		j.Uuid = newUUID()
+	}
+	return true
 }
 
 // uuidBytes is what a uuid adds to a posting at most: its text, that field's tag and length, and one

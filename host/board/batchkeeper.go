@@ -64,7 +64,7 @@ func (k *keptBatch) due(g *driver.Group) bool {
 // stale reports whether the batch is done and is to be forgotten. One that was never told how many
 // jobs it has, nor closed, is neither open nor done.
 func (k *keptBatch) stale(now time.Time) bool {
-	return !k.open && !k.done.IsZero() && now.Sub(k.done) > BatchKept
+	return !k.done.IsZero() && now.Sub(k.done) > BatchKept
 }
 
 func (k *batchKeeper) init() {

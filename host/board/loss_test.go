@@ -3,7 +3,6 @@ package board
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,21 +61,12 @@ func TestLossUntilAcknowledged(t *testing.T) {
 func TestLossThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
-		var generation atomic.Uint64
-		generation.Store(1)
-		store := &spy{Driver: openStore(t), t: t, cut: make(chan struct{}, 1), open: func(_ driver.BoardSpec, s driver.BoardStatus) (driver.BoardStatus, error) {
-			if s.Generation = generation.Load(); s.Generation == 2 {
-				s.Loss = "ten changes"
-			}
-			return s, nil
-		}}
+		store, lose := losing(t, "ten changes")
 		d := &written{Driver: store}
 		b := start(t, d, Spec{})
 		postN(t, b, 3)
 		d.away.Store(true)
-		store.set(openStore(t))
-		generation.Store(2)
-		store.cut <- struct{}{}
+		lose()
 		time.Sleep(5 * time.Second)
 		d.away.Store(false)
 		time.Sleep(time.Minute)

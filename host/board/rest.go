@@ -140,8 +140,7 @@ func (k *batchKeeper) rest() (at time.Time, ending []string, ok bool) {
 		switch {
 		case b.failed > 0:
 			return time.Time{}, nil, false
-		case !b.open && b.done.IsZero(): // nothing is to be done
-		case !b.open:
+		case !b.done.IsZero():
 			at = earliest(at, b.done.Add(BatchKept))
 		case b.closed || b.expected > 0:
 			ending = append(ending, name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -149,6 +150,24 @@ func (s *spy) set(d driver.Driver) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.other = d
+}
+
+// losing is a store in whose place, when it is lost, comes an empty one of a later generation. A host
+// that opens that one is told of the loss.
+func losing(t *testing.T, loss string) (s *spy, lose func()) {
+	t.Helper()
+	var lost atomic.Bool
+	s = &spy{Driver: openStore(t), t: t, cut: make(chan struct{}, 1), open: func(_ driver.BoardSpec, status driver.BoardStatus) (driver.BoardStatus, error) {
+		if status.Generation = 1; lost.Load() {
+			status.Generation, status.Loss = 2, loss
+		}
+		return status, nil
+	}}
+	return s, func() {
+		s.set(openStore(t))
+		lost.Store(true)
+		s.cut <- struct{}{}
+	}
 }
 
 func (s *spy) store() driver.Driver {
