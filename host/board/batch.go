@@ -51,6 +51,7 @@ type batchRecord struct {
 	ThenID   job.ID       `json:"thenId"` // that Then is or was posted with
 	Expected int64        `json:"expected,omitempty"`
 	Closed   bool         `json:"closed,omitempty"`   // the store may not know it yet
+	Settled  bool         `json:"settled,omitempty"`  // Then is posted now, or was, and cannot be exchanged
 	Followed bool         `json:"followed,omitempty"` // Then was posted; the store knows it first
 	Problem  string       `json:"problem,omitempty"`
 	Done     time.Time    `json:"done,omitzero"` // when that was seen
@@ -138,8 +139,8 @@ func (r *batchRecord) put(name string, then *job.Posting, expected int64, group 
 		}
 		return nil
 	}
-	if group.Followed || r.Followed {
-		return job.Errorf(job.Precondition, "then: what follows the batch %q was posted already", shorten.To(name, 64))
+	if r.Settled || group.Followed || r.Followed {
+		return job.Errorf(job.Precondition, "then: what follows the batch %q was posted already, or is about to be", shorten.To(name, 64))
 	}
 	*r = batchRecord{Closed: r.Closed, Expected: expected, Before: r.Before}
 	if then != nil {

@@ -6,7 +6,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -68,4 +71,62 @@ func TestBatchesOfADriverWithout(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExchangedWhileItFollows: what follows a batch is exchanged or refused, and not taken and left
+// out, whenever that is asked for: as it is about to be posted, and where its post failed.
+func TestExchangedWhileItFollows(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"while it is posted": false, "after it was refused": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				var b *Board
+				var once sync.Once
+				var put error
+				store := &spy{Driver: openStore(t), t: t}
+				store.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+					refused := false
+					if ops[0].Emptied == "b" {
+						once.Do(func() {
+							_, put = b.PutBatch(ctx, "b", &job.Posting{Name: "second"}, 1)
+							refused = fails
+						})
+					}
+					if refused {
+						return []driver.Result{{Kind: job.Invalid, Message: "not this one"}}
+					}
+					return next(ctx, ops)
+				}
+				b = start(t, store, Spec{})
+				if _, err := b.PutBatch(t.Context(), "b", &job.Posting{Name: "first"}, 1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := b.Post(t.Context(), []job.Posting{{Name: "part", Batch: "b"}}); err != nil {
+					t.Fatal(err)
+				}
+				part := claimOne(t, b, ClaimRequest{})
+				wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, part)})), job.NoKind)
+				synctest.Wait()
+				wantKind(t, put, job.Precondition)
+				want := "first"
+				if fails {
+					want = "second"
+					time.Sleep(50 * time.Millisecond)
+					synctest.Wait()
+					if _, err := b.PutBatch(t.Context(), "b", &job.Posting{Name: want}, 1); err != nil {
+						t.Error("what was refused cannot be exchanged:", err)
+					}
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if c := claimOne(t, b, ClaimRequest{}); c.Job.Name != want {
+					t.Errorf("%s follows, want %s", c.Job.Name, want)
+				}
+				if shown, err := b.Batch(t.Context(), "b", 0); err != nil || shown.Then.Name != want || !shown.Done() {
+					t.Errorf("the batch is shown as %+v: %v", shown, err)
+				}
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -352,11 +353,45 @@ func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name str
 }
 
 // followBatch posts what follows a batch, if no host has. It is not followed if it is not
-// empty any more: a job came back from the trash.
+// empty any more: a job came back from the trash. Before it is posted the record says that it
+// cannot be exchanged, and no more after an error by which it was not posted.
 func (b *Board) followBatch(ctx context.Context, opened *driver.BoardStatus, name string, r *batchRecord) (followed bool, err error) {
+	settled := false
+	if _, err := b.changeBatch(ctx, name, func(now *batchRecord) error {
+		if settled = now.ThenID == r.ThenID; settled {
+			now.Settled = true
+		}
+		return nil
+	}); err != nil || !settled {
+		return false, err
+	}
+	if followed, err = b.postThen(ctx, opened, name, r.Then); followed {
+		return true, nil
+	}
+	_, again := b.changeBatch(ctx, name, func(now *batchRecord) error {
+		if now.Settled, now.Problem = unsettled(err), ""; err != nil {
+			now.Problem = job.MessageOf(err)
+		}
+		return nil
+	})
+	return false, cmp.Or(err, again)
+}
+
+// unsettled reports whether what follows a batch may have been posted although there was an error.
+func unsettled(err error) bool {
+	switch job.KindOf(err) {
+	case job.OutcomeUnknown, job.Unavailable, job.Interrupted, job.Internal:
+		return true
+	default:
+		return false
+	}
+}
+
+// postThen posts what follows a batch. It is posted, too, if another host has done so.
+func (b *Board) postThen(ctx context.Context, opened *driver.BoardStatus, name string, then *job.Posting) (posted bool, err error) {
 	results := make([]JobResult, 1)
 	p := poster{board: b, opened: opened, results: results, room: b.room(opened), now: time.Now()}
-	if err = p.prepare(ctx, 0, r.Then); err == nil {
+	if err = p.prepare(ctx, 0, then); err == nil {
 		p.ops[0].Emptied = name
 		if err = p.postAll(ctx); err == nil {
 			err = results[0].Err
@@ -370,14 +405,7 @@ func (b *Board) followBatch(ctx context.Context, opened *driver.BoardStatus, nam
 			return err == nil, err
 		}
 	}
-	if err == nil {
-		return true, nil
-	}
-	_, _ = b.changeBatch(ctx, name, func(now *batchRecord) error { // it is only shown
-		now.Problem = job.MessageOf(err)
-		return nil
-	})
-	return false, err
+	return err == nil, err
 }
 
 // forgetBatch lets the store forget a batch that was done long ago, unless it has jobs again.

@@ -33,6 +33,7 @@ type Board struct {
 	hub        *hub
 	pause      pause
 	losses     losses
+	settings   settingsWatch
 	leaving    leaving
 	tally      tally
 	logs       logs

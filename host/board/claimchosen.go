@@ -48,6 +48,7 @@ func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, erro
 // ends claims on the jobs whose lease ran out.
 func (c *claimer) refresh(ctx context.Context, ids []job.ID) error {
 	s := c.board.flight.read()
+	before := c.board.index.Sightings(ids)
 	records, err := c.board.read(ctx, ids, 0)
 	if err != nil {
 		c.board.flight.done(s)
@@ -55,7 +56,7 @@ func (c *claimer) refresh(ctx context.Context, ids []job.ID) error {
 	}
 	for i := range records {
 		if records[i].State == job.Unknown {
-			c.board.missing(ids[i])
+			c.board.missing(ids[i], before[i])
 			continue
 		}
 		c.board.absorb(&records[i])

@@ -191,6 +191,7 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*curre
 	if len(ids) == 0 {
 		return present
 	}
+	before := a.board.index.Sightings(ids)
 	records, err := a.board.read(ctx, ids, 0)
 	if err != nil {
 		for _, k := range of {
@@ -204,7 +205,7 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*curre
 		a.board.absorb(rec)
 		present[k] = nil
 		if rec.State == job.Unknown {
-			a.board.missing(ids[n])
+			a.board.missing(ids[n], before[n])
 			if rec.Corrupt != "" {
 				a.errs[items[k]] = corrupt(ids[n], rec.Corrupt)
 			}
@@ -232,7 +233,9 @@ func (b *Board) learn(s *currentJob, op *driver.Op, r *driver.Result) *index.Ent
 			b.observe(s, op)
 		}
 	case job.NotFound:
-		b.missing(op.Job)
+		if s != nil {
+			b.missing(op.Job, index.Sighting{Known: true, Position: s.entry.Position})
+		}
 		return nil
 	default:
 		return nil

@@ -184,10 +184,11 @@ func (b *Board) takeOff(e *index.Entry, position driver.Position) {
 	b.batches.left(e)
 }
 
-// missing takes a job out of the index that the store does not know any more.
-// It left at some position after the last one that was known.
-func (b *Board) missing(id job.ID) {
-	if e, ok := b.index.Get(id); ok {
+// missing takes a job out of the index that the store does not know any more. It left at some
+// position after the one that was known before the store was asked. What became known since is
+// not of what the store said: the job may have been posted meanwhile.
+func (b *Board) missing(id job.ID, before index.Sighting) {
+	if e, ok := b.index.Get(id); ok && before.Known && e.Position == before.Position {
 		b.drop(id, e.Position+1)
 	}
 }

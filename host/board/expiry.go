@@ -133,13 +133,14 @@ func (b *Board) reread(ctx context.Context, ids ...job.ID) {
 	}
 	stay := b.flight.read()
 	defer b.flight.done(stay)
+	before := b.index.Sightings(ids)
 	records, err := b.read(ctx, ids, 0)
 	if err != nil {
 		return // the watch tells, or the next try
 	}
 	for i := range records {
 		if records[i].State == job.Unknown {
-			b.missing(ids[i])
+			b.missing(ids[i], before[i])
 			continue
 		}
 		b.absorb(&records[i])

@@ -102,6 +102,7 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 	}
 	s := f.board.flight.read()
 	defer f.board.flight.done(s)
+	before := f.board.index.Sightings(ids)
 	records, err := f.board.read(ctx, ids, 0)
 	if err != nil {
 		f.board.log.Warn("jobs that changed cannot be read", "jobs", len(ids), "error", err)
@@ -109,7 +110,7 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 	}
 	for i := range records {
 		if records[i].State == job.Unknown {
-			f.board.missing(ids[i])
+			f.board.missing(ids[i], before[i])
 		}
 		f.board.absorb(&records[i])
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
+	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -44,9 +45,10 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 		parts |= driver.Details
 	}
 	s := b.flight.read()
+	before := b.index.Sightings(ids)
 	records, err := b.read(ctx, ids, parts)
 	if err == nil {
-		b.notice(ids, records)
+		b.notice(ids, before, records)
 	}
 	b.flight.done(s)
 	if err == nil {
@@ -126,13 +128,13 @@ func (b *Board) readAttached(ctx context.Context, ids []job.ID) (attached [][]dr
 }
 
 // notice corrects the index where a read shows it to be behind.
-func (b *Board) notice(ids []job.ID, records []driver.Record) {
+func (b *Board) notice(ids []job.ID, before []index.Sighting, records []driver.Record) {
 	for i := range records {
 		e, known := b.index.Get(ids[i])
 		switch {
 		case records[i].State == job.Unknown:
 			if known {
-				b.missing(ids[i])
+				b.missing(ids[i], before[i])
 			}
 		case known != isOpen(records[i].State) || known && e.Position < records[i].Position:
 			b.absorb(&records[i])

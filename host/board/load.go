@@ -196,6 +196,7 @@ func (f *follower) ask(ctx context.Context) error {
 		return err
 	}
 	if before := f.status.Generation; before != 0 && before != status.Generation {
+		f.board.settingsAnew()
 		f.board.scheduler.declareAnew()
 	}
 	f.status, f.asked = status, time.Now()

@@ -81,6 +81,22 @@ func (l *losses) learn(r lossRecord, version uint64) {
 	}
 }
 
+// anew has the next news believed whatever was known before.
+func (l *losses) anew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version = 0
+}
+
+// sync forgets losses that a watch which began did not tell of.
+func (l *losses) sync() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.version == 0 {
+		l.record = lossRecord{}
+	}
+}
+
 // keep notes a loss for this host alone.
 func (l *losses) keep(one loss) {
 	l.mu.Lock()

@@ -3,14 +3,11 @@ package board
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
-	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // pauseDocument is the name of the document that says whether a board is
@@ -53,11 +50,32 @@ func (p *pause) learn(r pauseRecord, version uint64) {
 	if version < p.version {
 		return
 	}
+	p.put(r, version)
+}
+
+// put is called with mu held.
+func (p *pause) put(r pauseRecord, version uint64) {
 	p.version, p.why = version, r.Reason
 	if p.on != r.Paused {
 		p.on = r.Paused
 		close(p.changed)
 		p.changed = make(chan struct{})
+	}
+}
+
+// anew has the next news believed whatever was known before.
+func (p *pause) anew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.version = 0
+}
+
+// sync ends a pause that a watch which began did not tell of.
+func (p *pause) sync() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.version == 0 {
+		p.put(pauseRecord{}, 0)
 	}
 }
 
@@ -88,68 +106,6 @@ func (b *Board) setPause(ctx context.Context, r pauseRecord) error {
 	return nil
 }
 
-// putDocument writes a document whatever stands there.
-func (b *Board) putDocument(ctx context.Context, space string, doc driver.Document) (uint64, error) {
-	docs, at := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: space}
-	for try := 0; ; try++ {
-		old, err := docs.Get(ctx, at, doc.Name)
-		if err != nil && !errors.Is(err, job.NotFound) {
-			return 0, err
-		}
-		version, err := docs.Put(ctx, at, doc, old.Version)
-		if err == nil || try == tries || !errors.Is(err, job.Aborted) {
-			return version, err
-		}
-	}
-}
-
-// deleteDocument takes a document away whatever stands there.
-func (b *Board) deleteDocument(ctx context.Context, space, name string) error {
-	docs, at := b.driver.Documents(), driver.Space{Board: b.spec.Key, Name: space}
-	for try := 0; ; try++ {
-		doc, err := docs.Get(ctx, at, name)
-		if err == nil {
-			err = docs.Delete(ctx, at, name, doc.Version)
-		}
-		if err == nil || try == tries || !errors.Is(err, job.Aborted) {
-			return err
-		}
-	}
-}
-
-// readSettings asks once, before the board serves, for what all of its hosts share.
-func (b *Board) readSettings(ctx context.Context) error {
-	for _, name := range []string{pauseDocument, lossDocument} {
-		doc, err := b.driver.Documents().Get(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}, name)
-		switch {
-		case errors.Is(err, job.NotFound), errors.Is(err, job.Unsupported):
-		case err != nil:
-			return err
-		default:
-			b.learnSetting(driver.DocumentChange{Document: doc})
-		}
-	}
-	return nil
-}
-
-// learnSetting takes news of a document.
-func (b *Board) learnSetting(change driver.DocumentChange) {
-	switch doc := change.Document; {
-	case change.Synced:
-	case strings.HasPrefix(doc.Name, schedulePrefix):
-		b.learnSchedule(doc, change.Deleted)
-	case strings.HasPrefix(doc.Name, batchPrefix):
-		b.learnBatch(doc, change.Deleted)
-	case doc.Name == lossDocument:
-		b.learnLosses(doc, change.Deleted)
-	case doc.Name != pauseDocument:
-	case change.Deleted:
-		b.pause.learn(pauseRecord{}, doc.Version)
-	default:
-		b.learnPause(doc)
-	}
-}
-
 func (b *Board) learnPause(doc driver.Document) {
 	var r pauseRecord
 	if err := json.Unmarshal(doc.Data, &r); err != nil {
@@ -157,35 +113,4 @@ func (b *Board) learnPause(doc driver.Document) {
 		return
 	}
 	b.pause.learn(r, doc.Version)
-}
-
-// followSettings learns of pauses that other hosts set, and of losses that they
-// reported or acknowledged.
-func (b *Board) followSettings(ctx context.Context) {
-	var wait backoff
-	for {
-		if _, err := b.readiness.wait(ctx, nil); err != nil {
-			return
-		}
-		space := driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}
-		b.scheduler.anew()
-		b.batches.anew()
-		for change, err := range b.driver.Documents().Watch(ctx, space) {
-			if err != nil {
-				break
-			}
-			wait.wait = 0
-			b.learnSetting(change)
-			if !change.Synced {
-				continue
-			}
-			b.batches.sync()
-			if b.syncSchedules(ctx) != nil {
-				break
-			}
-		}
-		if sleep.For(ctx, wait.next()) != nil {
-			return
-		}
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -490,6 +491,45 @@ func limitOnHosts(t *testing.T, d driver.Driver, over int64) {
 	if err != nil || len(counts.Limits) > 0 {
 		t.Errorf("the store still counts %v, %v", counts.Limits, err)
 	}
+}
+
+// Hosts hold to a limit together also where jobs are chosen, of a key of which nobody has claimed
+// before, and before one host hears of the other's claim.
+func TestLimitOfChosenJobsOnHosts(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		var held atomic.Bool
+		let := make(chan struct{})
+		d := &spy{Driver: openStore(t), t: t, watch: func(_ context.Context, _ driver.Position, next iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+			return func(yield func(driver.Changes, error) bool) {
+				for changes, err := range next {
+					if held.Load() {
+						<-let
+					}
+					if !yield(changes, err) {
+						return
+					}
+				}
+			}
+		}}
+		spec := Spec{Rules: Rules{Ordering: &Rule{Policy: atMost(1)}}}
+		hosts := []*Board{start(t, d, spec), start(t, d, spec)}
+		jobs := post(t, hosts[0], teams("aa")...)
+		synctest.Wait()
+		held.Store(true)
+		running := 0
+		for i, b := range hosts {
+			r, err := b.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: []job.ID{jobs[i].ID}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			running += len(r.Claims)
+		}
+		close(let)
+		if running != 1 {
+			t.Errorf("%d jobs of a key run, want 1", running)
+		}
+	})
 }
 
 // Whoever claims on one host is counted on the others at once.

@@ -170,3 +170,16 @@ func TestLongestPeriod(t *testing.T) {
 		t.Errorf("a policy's period is at most %v, and a rate's %v", policy.MaxPeriod, driver.MaxPeriod)
 	}
 }
+
+// A claim of a chosen job counts for its key's period, also where nobody has claimed of the key
+// before.
+func TestRateOfChosenJobs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := openStore(t)
+		b := start(t, d, rated(1, time.Hour))
+		jobs := post(t, b, teams("aa")...)
+		consume(t, b, refOf(b, claimOne(t, b, ClaimRequest{IDs: []job.ID{jobs[0].ID}})))
+		wantNames(t, start(t, d, rated(1, time.Hour)), 9, "")
+	})
+}

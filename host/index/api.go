@@ -127,6 +127,25 @@ type Lapse struct {
 	Claim Claim
 }
 
+// A Sighting is up to which change a job was known at some moment.
+type Sighting struct {
+	Known    bool
+	Position driver.Position
+}
+
+// Sightings says how far each of the jobs is known.
+func (ix *Index) Sightings(ids []job.ID) []Sighting {
+	seen := make([]Sighting, len(ids))
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	for i, id := range ids {
+		if h, ok := ix.ids.get(id); ok {
+			seen[i] = Sighting{Known: true, Position: ix.rows.at(h).position}
+		}
+	}
+	return seen
+}
+
 // Known reports whether a Put or Remove of the job with this position would change
 // nothing, so that the caller need not prepare an entry.
 func (ix *Index) Known(id job.ID, position driver.Position) bool {

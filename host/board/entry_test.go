@@ -1,0 +1,76 @@
+package board
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
+)
+
+// slowReads is a driver whose answers to Read come when something else has happened.
+type slowReads struct {
+	driver.Driver
+	meanwhile func() // called once
+}
+
+func (d *slowReads) Read(ctx context.Context, board string, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
+	records, err := d.Driver.Read(ctx, board, ids, parts)
+	if meanwhile := d.meanwhile; meanwhile != nil {
+		d.meanwhile = nil
+		meanwhile()
+	}
+	return records, err
+}
+
+// TestPostedWhileItWasReadAsUnknown: an answer that a job is unknown takes it off no board that
+// another host has put it on meanwhile.
+func TestPostedWhileItWasReadAsUnknown(t *testing.T) {
+	t.Parallel()
+	id := job.ID{15: 1}
+	for name, read := range map[string]func(*testing.T, *Board) error{
+		"get": func(t *testing.T, b *Board) error {
+			_, err := b.Get(t.Context(), []job.ID{id}, GetOptions{})
+			return err
+		},
+		"claim": func(t *testing.T, b *Board) error {
+			r, err := b.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: []job.ID{id}})
+			for _, c := range r.Claims {
+				_, _ = b.Abandon(t.Context(), []Ref{refOf(b, c)}, AbandonOptions{})
+			}
+			return err
+		},
+		"trash": func(t *testing.T, b *Board) error {
+			_, err := b.Trash(t.Context(), nil, []job.ID{id}, "")
+			return err
+		},
+		"reread": func(t *testing.T, b *Board) error {
+			b.reread(t.Context(), id)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				store := openStore(t)
+				slow := &slowReads{Driver: store}
+				b, other := start(t, slow, Spec{}), start(t, store, Spec{})
+				slow.meanwhile = func() {
+					if _, err := other.Post(t.Context(), []job.Posting{{ID: id, Name: "job"}}); err != nil {
+						t.Error(err)
+					}
+					synctest.Wait()
+				}
+				if err := read(t, b); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if n := b.index.Count().Ready; n != 1 {
+					t.Fatalf("%d jobs are ready on a board of one", n)
+				}
+				claimOne(t, b, ClaimRequest{})
+			})
+		})
+	}
+}
