@@ -310,6 +310,100 @@ func TestReloadedBackend(t *testing.T) {
 	}
 }
 
+// TestReloadedBackendOfACatalogBoard has a server configured with a backend that boards of its
+// catalog are on already.
+func TestReloadedBackendOfACatalogBoard(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	next := cataloged("")
+	next.Backends = append(next.Backends, config.Backend{Name: "later", Driver: "memory", Settings: []byte(`{}`), Tenants: []string{"acme"}})
+	first, _ := open(t, host.Config{Config: next, Drivers: drivers})
+	op := operator(t, first)
+	if _, err := op.CreateTenant(within(t), "acme", config.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	_, token, err := op.CreateToken(within(t), admin.NewToken{Tenant: "acme", Name: "t", Roles: []string{"poster", "worker"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		b := config.NewBoard(name)
+		b.Backend = "later"
+		if _, err := op.CreateBoard(within(t), "acme", b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second, _ := open(t, host.Config{Config: cataloged(""), Drivers: drivers, Load: func() (*config.Config, error) { c := next; return &c, nil }})
+	var s *admin.Session
+	eventually(t, "the second host has read the catalog", func() bool {
+		s, err = login(t.Context(), second, token)
+		return err == nil
+	})
+	if err := use(within(t), s, "a"); job.KindOf(err) != job.Unavailable {
+		t.Errorf("on a backend that the server does not know: %v", err)
+	}
+	if _, err := second.Reload(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} { // called before, and not
+		if err := use(within(t), s, name); err != nil {
+			t.Errorf("board %s on the backend that it knows since: %v", name, err)
+		}
+	}
+}
+
+// gated is a store whose boards open once it lets them.
+type gated struct {
+	driver.Driver
+	open chan struct{}
+}
+
+// OpenBoard waits.
+func (d *gated) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	select {
+	case <-d.open:
+		return d.Driver.OpenBoard(ctx, spec)
+	case <-ctx.Done():
+		return driver.BoardStatus{}, job.Errorf(job.Interrupted, "it was not let in")
+	}
+}
+
+// TestReloadedBackendOfABoardThatComes gives a backend other settings while a board changes to it.
+func TestReloadedBackendOfABoardThatComes(t *testing.T) {
+	t.Parallel()
+	var made []*gated
+	gate := memdriver.Program()
+	openStore := gate.Open
+	gate.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
+		d, err := openStore(ctx, c)
+		made = append(made, &gated{d, make(chan struct{})})
+		return made[len(made)-1], err
+	}
+	drivers := oneStore(t, false)
+	drivers["gated"] = gate
+	next := oneBackend("", board("a", "store"))
+	h, s := open(t, host.Config{Config: next, Drivers: drivers, Load: func() (*config.Config, error) { c := next; return &c, nil }})
+	if err := use(within(t), s, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for i, settings := range []string{`{}`, `{ }`} {
+		next.Backends = []config.Backend{next.Backends[0], {Name: "gate", Driver: "gated", Settings: []byte(settings)}}
+		next.Boards = []config.Board{board("a", "gate")}
+		if _, err := h.Reload(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the driver was started", func() bool { return h.BackendProblem(t.Context(), "gate", true) == nil && len(made) == i+1 })
+	}
+	close(made[1].open)
+	eventually(t, "the board is on the backend as it is now", func() bool {
+		d, err := s.Describe(t.Context(), "a", "GetBoard")
+		return err == nil && d.Config.Backend == "gate"
+	})
+	if err := use(within(t), s, "a"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDidIsInTheAuditLog: what somebody did in another way than by the API.
 func TestDidIsInTheAuditLog(t *testing.T) {
 	t.Parallel()

@@ -164,10 +164,12 @@ func sameBackend(a, b config.Backend) bool {
 }
 
 // replaceBackends has other drivers started for the backends whose settings or
-// programs changed. The boards on them wait for these; what goes on at the old
-// ones may end first. It returns what was replaced because of its program.
+// programs changed, and for those that are configured only now. The boards on them wait
+// for these; what goes on at the old ones may end first. It returns what was replaced
+// because of its program.
 func (h *Host) replaceBackends(present, next *config.Config) []string {
 	changes := []string{}
+	gone := map[*backend][]*Hosted{}
 	for _, old := range present.Backends {
 		i := slices.IndexFunc(next.Backends, func(c config.Backend) bool { return c.Name == old.Name })
 		same := i >= 0 && old.Driver == next.Backends[i].Driver && old.SHA256 == next.Backends[i].SHA256 && bytes.Equal(old.Settings, next.Backends[i].Settings)
@@ -185,53 +187,88 @@ func (h *Host) replaceBackends(present, next *config.Config) []string {
 		case same:
 			changes = append(changes, fmt.Sprintf("backend %s: its driver's program was replaced", old.Name))
 		}
-		h.move(b)
+		gone[b] = nil
+	}
+	for _, s := range h.registry.allBoards() { // of those that no configuration had each board has one of its own
+		for ; s != nil; s = s.next.Load() {
+			if b := s.backend; h.registry.started(b.config.Name) != b && b.in(next) {
+				gone[b] = nil
+			}
+		}
+	}
+	if len(gone) > 0 {
+		h.exchange(gone)
 	}
 	return changes
+}
+
+// in reports whether a configuration has the backend.
+func (b *backend) in(c *config.Config) bool {
+	return slices.ContainsFunc(c.Backends, func(x config.Backend) bool { return x.Name == b.config.Name })
 }
 
 // drainFor is how long calls on a driver that is replaced may take to end.
 const drainFor = time.Second
 
-// move puts the boards on a backend onto the one that has its name now, and ends
-// the old one once its calls have ended.
-func (h *Host) move(b *backend) {
-	var old []*Hosted
+// exchange puts the boards on backends onto those that have their names now, and ends the old
+// ones once their calls have ended. It notes the boards of each.
+func (h *Host) exchange(gone map[*backend][]*Hosted) {
+	leaves := func(s *Hosted) bool {
+		if s == nil {
+			return false
+		}
+		list, ok := gone[s.backend]
+		if ok {
+			gone[s.backend] = append(list, s)
+		}
+		return ok
+	}
 	h.arranging.Lock()
 	desired := h.Directory().Boards()
 	for _, s := range h.registry.allBoards() {
-		if s.backend != b {
-			continue
-		}
-		old = append(old, s)
-		if c, ok := desired[s.at()]; ok {
+		pending := s.next.Load()
+		present, coming := leaves(s), leaves(pending)
+		switch c, ok := desired[s.at()]; {
+		case !present && !coming:
+		case !ok:
+			h.registry.drop(s)
+		case !present:
+			h.renew(s, c)
+		default:
 			next := h.newServed(c)
 			if s.asked() {
 				next.ask()
 			}
 			s.next.Store(next)
+			if pending != nil {
+				pending.next.Store(next)
+				pending.stop(settingsChanged(c.Name))
+			}
 			h.registry.replace(s, next)
 			h.serve(next)
-		} else {
-			h.registry.drop(s)
 		}
 	}
 	h.arranging.Unlock()
-	h.registry.leaving.Go(func() {
-		_ = sleep.For(h.running, drainFor)
-		for s := range h.registry.retired.Range { // what waits there would never hear of a job again
-			if s := s.(*Hosted); s.backend == b {
-				old = append(old, s)
-			}
+	for b, old := range gone {
+		h.registry.leaving.Go(func() { h.closeExchanged(b, old) })
+	}
+}
+
+// closeExchanged ends a backend, and its boards first, that others are in the place of.
+func (h *Host) closeExchanged(b *backend, old []*Hosted) {
+	_ = sleep.For(h.running, drainFor)
+	for s := range h.registry.retired.Range { // what waits there would never hear of a job again
+		if s := s.(*Hosted); s.backend == b {
+			old = append(old, s)
 		}
-		for _, s := range old {
-			s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
-		}
-		for _, s := range old {
-			<-s.done.done()
-		}
-		if err := b.close(); err != nil {
-			h.logger.Warn("a driver did not stop well", "backend", b.config.Name, "error", err)
-		}
-	})
+	}
+	for _, s := range old {
+		s.stop(&Ended{job.Errorf(job.Unavailable, "the store of the board %s is being changed: ask again", s.config.Name)})
+	}
+	for _, s := range old {
+		<-s.done.done()
+	}
+	if err := b.close(); err != nil {
+		h.logger.Warn("a driver did not stop well", "backend", b.config.Name, "error", err)
+	}
 }
