@@ -136,7 +136,7 @@ func (m *Memory) occupy() error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lock = lock
+	m.lock, m.own = lock, nil
 	return nil
 }
 
@@ -148,7 +148,8 @@ func (m *Memory) Alone() bool {
 	return filelock.Locks && m.lock != nil
 }
 
-// adopt takes over what the file holds, but for what was put here meanwhile.
+// adopt takes over what the file holds, but for what was put here meanwhile, which stays noted
+// until the file has it.
 func (m *Memory) adopt(known map[string][]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +160,7 @@ func (m *Memory) adopt(known map[string][]byte) {
 			delete(known, key)
 		}
 	}
-	m.known, m.own = known, nil
+	m.known = known
 }
 
 // read returns what the file holds, and logs what it does not hold any more.

@@ -192,6 +192,39 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
+// TestHandedOverToAFullDisk: what was put while another process had the folder, and since, is kept
+// though the file cannot be written when that one has ended.
+func TestHandedOverToAFullDisk(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	first := openMemory(t, folder)
+	put(t, first, "a", "1")
+	put(t, first, "b", "1")
+	second := openMemory(t, folder)
+	put(t, second, "a", "2")
+	inTheWay := filepath.Join(folder, newFile)
+	if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.flush(); err == nil {
+		t.Fatal("the file was written although its name is taken")
+	}
+	put(t, second, "b", "2")
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a": "2", "b": "2"}
+	if diff := cmp.Diff(want, remembered(t, folder)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // After a write that failed everything is written anew.
 func TestWriteFails(t *testing.T) {
 	t.Parallel()

@@ -215,6 +215,9 @@ func (v *boardTx) replace(op *driver.Op) (r driver.Result, done bool) {
 	if plan, r := transition.Decide(op, &posted); plan.Do == 0 {
 		return r, false // which shows the job, and that is good until the next lookup
 	}
+	if v.crowded() { // what follows is the post, which would be refused
+		return driver.Failed(errNoRoom), false
+	}
 	if s, err = v.lookup(op.Replaces.Job); err != nil {
 		return driver.Failed(&job.Error{Kind: job.Corrupt, Message: "the record of the job that is replaced cannot be read", Err: err}), false
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,15 @@ type board struct {
 	swept        []byte // the last key that was looked at, see take
 	oldestStone  int64  // when the oldest tombstone was made, at least
 	oldestAnswer int64  // likewise
+
+	oldest [tableCount][]byte // of the tables that are trimmed: nothing that is to be trimmed is before it
+}
+
+// older notes that a record is written.
+func (b *board) older(n int, key []byte) {
+	if bytes.Compare(key, b.oldest[n]) < 0 {
+		b.oldest[n] = append(b.oldest[n][:0], key...)
+	}
 }
 
 // newBoard returns a board that nothing is known of. The caller has the store's mu.

@@ -110,12 +110,14 @@ func (v *boardTx) get(n int, key []byte) []byte { return v.table(n).get(key) }
 
 func (v *boardTx) put(n int, kind byte, key []byte, room int, body func([]byte) []byte) {
 	v.touched = true
+	v.board.older(n, key)
 	v.txn.put(v.table(n), kind, key, room, body)
 }
 
 // insert is put for a key that the table never had.
 func (v *boardTx) insert(n int, kind byte, key []byte, room int, body func([]byte) []byte) {
 	v.touched = true
+	v.board.older(n, key)
 	v.txn.insert(v.table(n), kind, key, room, body)
 }
 

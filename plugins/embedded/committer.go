@@ -193,7 +193,10 @@ func (c *committer) commit(group []*work) bool {
 	}
 	fatal, err := c.guarded(func() error {
 		if live[0].alone != nil {
-			return errors.Join(c.flush(), live[0].alone())
+			if err := c.flush(); err != nil {
+				return err
+			}
+			return live[0].alone()
 		}
 		return c.transact(live)
 	})
@@ -285,6 +288,9 @@ func (c *committer) seal(t *txn) error {
 		s.gate.RLock()
 		c.draft = s.over.recent.Copy()
 		s.gate.RUnlock()
+		for b := range t.boards { // what was trimmed is there again
+			b.oldest = [tableCount][]byte{}
+		}
 		return err
 	}
 	failpoint.Hit("embedded/commit/before-memory")

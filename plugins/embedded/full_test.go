@@ -32,3 +32,25 @@ func TestMeasure(t *testing.T) {
 		t.Errorf("the full store holds %+v, %v; want %d, %v", u, err, files, job.QuotaExceeded)
 	}
 }
+
+// TestReplaceOnAFullDisk: a post that is refused for lack of room leaves the job that it was to
+// replace.
+func TestReplaceOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s, _ := openBoard(t, t.TempDir(), options{}, driver.BoardSpec{})
+	keys := []driver.Key{{Name: "k", For: time.Hour}}
+	first := postOf(numberedID(1))
+	first.Keys = keys
+	mustApply(t, s, first)
+	s.fullness.note(s.clock.boot() + time.Hour) // for as long as the test takes
+	second := postOf(numberedID(2))
+	second.Keys = keys
+	second.Replaces = &driver.Op{Kind: driver.Remove, Job: numberedID(1), Precondition: driver.Free, Event: job.CanceledEvent, Ending: &driver.Ending{Outcome: job.Canceled}}
+	if r := s.Apply(t.Context(), "b", []driver.Op{second})[0]; r.Kind != job.QuotaExceeded {
+		t.Fatalf("on a full disk: %v %s", r.Kind, r.Message)
+	}
+	records, err := s.Read(t.Context(), "b", []job.ID{numberedID(1)}, 0)
+	if err != nil || records[0].State != job.Unclaimed {
+		t.Errorf("the job that was to be replaced is %+v, %v: want it as it was", records, err)
+	}
+}

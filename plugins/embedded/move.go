@@ -70,9 +70,7 @@ func (t *txn) passage(name string) (transition.Passage, error) {
 	}
 	s.mu.Unlock()
 	if b.ready.Load() {
-		s.gate.RLock()
-		defer s.gate.RUnlock()
-		return b.state.passage, nil
+		return b.state.passage, nil // only this goroutine, the committer's, writes it; and the gate is not to be taken here
 	}
 	value := t.table(b, inRoot).get(stateKey)
 	if value == nil {

@@ -133,3 +133,20 @@ func TestSlowWatcher(t *testing.T) {
 		t.Errorf("%d changes were seen, want %d", seen, 3*jobs)
 	}
 }
+
+// TestAnswerCap: what the board says of its window holds for the answers that it remembers, too.
+func TestAnswerCap(t *testing.T) {
+	t.Parallel()
+	hand := &handClock{}
+	spec := driver.BoardSpec{Name: "b", MaxTombstones: 10, Window: time.Hour}
+	s, _ := openBoard(t, t.TempDir(), options{clock: hand.clock(1)}, spec)
+	mustApply(t, s, postOf(numberedID(1)))
+	for n := range uint64(20) {
+		hand.turn(time.Second, time.Second)
+		mustApply(t, s, driver.Op{Kind: driver.Update, Job: numberedID(1), Request: numberedID(n + 1<<40), Event: job.ForeignChange, Status: &[]byte{}})
+	}
+	status, err := s.OpenBoard(t.Context(), spec)
+	if err != nil || status.Window >= time.Minute {
+		t.Errorf("the window is told as %v, %v: want what ten answers a second apart reach back", status.Window, err)
+	}
+}

@@ -90,7 +90,7 @@ func (v *boardTx) dropAttached(p *posting) {
 	}
 	first := uintKey(p.sequence)
 	cursor := v.table(inAttached).cursor()
-	for key, _ := cursor.seek(first); len(key) > 8 && string(key[:8]) == string(first); key, _ = cursor.seek(first) {
-		v.delete(inAttached, key)
+	for key, _ := cursor.seek(first); len(key) > 8 && string(key[:8]) == string(first); key, _ = cursor.next() {
+		v.delete(inAttached, key) // the cursor has gone past it
 	}
 }

@@ -22,12 +22,18 @@ func (v *boardTx) cutoff() int64 {
 }
 
 // fromOldest shows the records of a table, oldest first, at most so many, as long
-// as visit returns true. It may take the record away that it is shown.
+// as visit returns true. It may take the record away that it is shown; otherwise it
+// is not shown again, if it returned true. What was taken away since the last
+// checkpoint is still in the file: a search from there would pass over all of that.
 func (v *boardTx) fromOldest(n, most int, visit func(key, value []byte) bool) {
 	cursor := v.table(n).cursor()
-	key, value := cursor.first()
+	key, value := cursor.seek(v.board.oldest[n])
 	for range most {
-		if key == nil || !visit(key, value) {
+		if key == nil {
+			return
+		}
+		v.board.oldest[n] = append(v.board.oldest[n][:0], key...)
+		if !visit(key, value) {
 			return
 		}
 		key, value = cursor.next()
@@ -78,9 +84,12 @@ func (v *boardTx) trimAnswers() {
 		if err := a.open(key, value); err != nil {
 			return true // as above
 		}
-		if v.counts.answers <= limit && a.at > cutoff {
-			b.oldestAnswer = a.at
-			return false
+		if a.at > cutoff {
+			if v.counts.answers <= limit {
+				b.oldestAnswer = a.at
+				return false
+			}
+			v.state.window = max(v.state.window, a.at)
 		}
 		if number, err := keyUint(key); err == nil && v.answerAt(a.key) == number {
 			v.setAnswer(a.key, 0)
