@@ -145,11 +145,14 @@ func (l *unaryLink) failed(seq uint64, err *job.Error, code codes.Code, trailer 
 	l.e.lost(seq, err)
 }
 
-// How long a call may take at most, whatever its caller allows.
+// How long a call may take at most, whatever its caller allows. What opens a store, or a board
+// on it, may have to read all that is there, and what drops one to take all of that away: a try
+// that is cut off begins from the start, and gets no further.
 const (
 	infoTimeout      = 5 * time.Second
-	configureTimeout = 30 * time.Second
-	boardTimeout     = 60 * time.Second
+	configureTimeout = 10 * time.Minute
+	boardTimeout     = 10 * time.Minute
+	streamTimeout    = 30 * time.Second
 	readTimeout      = 30 * time.Second
 	healthTimeout    = 5 * time.Second
 	drainTimeout     = 5 * time.Second

@@ -41,7 +41,7 @@ func newRemote(ctx context.Context, info *pb.InfoResponse, hot, cold grpc.Client
 		r.exec.start(newUnaryLink(r.exec, hot))
 		return r, nil
 	}
-	ctx, cancel := bounded(ctx, configureTimeout)
+	ctx, cancel := bounded(ctx, streamTimeout)
 	defer cancel()
 	l, err := newStreamLink(ctx, r.exec, pb.NewDriverClient(hot))
 	if err != nil {
