@@ -16,8 +16,10 @@ import (
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/admin"
 	"github.com/boardd/boardd/host/auditor"
+	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/host/webhook"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/memdriver"
 	"github.com/boardd/boardd/sdk/job"
@@ -232,6 +234,11 @@ func TestReload(t *testing.T) {
 		return err == nil && d.Config.Lease == 45*time.Second
 	})
 
+	next.Boards = slices.Clone(next.Boards)
+	next.Boards[1].Webhooks = []webhook.Hook{{Name: "hook", Paused: true}}
+	if changes, err := h.Reload(ctx); err != nil || !slices.Equal(changes, []string{"board default/c: changed"}) {
+		t.Errorf("with a webhook of its own: %v, %v", changes, err)
+	}
 	next.Listen = "127.0.0.1:1"
 	if _, err := h.Reload(ctx); !errors.Is(err, job.Precondition) || !strings.Contains(err.Error(), "listen") {
 		t.Errorf("another address: %v", err)
@@ -242,6 +249,45 @@ func TestReload(t *testing.T) {
 	}
 	if err := use(ctx, s, "c"); err != nil {
 		t.Errorf("after a reload that failed: %v", err)
+	}
+}
+
+// TestReloadOfABoardThatGoes: a board that a reload replaced, and the next one took away, does not
+// take the calls any longer that began before.
+func TestReloadOfABoardThatGoes(t *testing.T) {
+	t.Parallel()
+	next := oneBackend("", board("a", "store"))
+	h, s := open(t, host.Config{Config: next, Drivers: oneStore(t, false), Load: func() (*config.Config, error) { c := next; return &c, nil }})
+	ctx, release := s.Begin(within(t))
+	defer release()
+	b, err := s.Board(ctx, "a", "ClaimJobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := b.Claim(ctx, hostboard.ClaimRequest{Owner: "w", Wait: hostboard.MaxWait})
+		ended <- err
+	}()
+	a := board("a", "store")
+	a.Lease = 45 * time.Second
+	next.Boards = []config.Board{a}
+	if _, err := h.Reload(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new board takes calls", func() bool {
+		d, err := s.Describe(t.Context(), "a", "GetBoard")
+		return err == nil && d.Config.Lease == a.Lease
+	})
+	next.Boards = nil
+	if _, err := h.Reload(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "there is no board") {
+		t.Errorf("a claim that waits on a board which is gone: %v", err)
 	}
 }
 

@@ -135,7 +135,7 @@ func differences(a, b *config.Config) []string {
 	return append(changes, compare("board", a.Boards, b.Boards,
 		func(c config.Board) string { return directory.TenantOf(c) + "/" + c.Name },
 		func(x, y config.Board) bool {
-			return sameBoard(x, y) && x.Limits == y.Limits && sameSchedules(x.Schedules, y.Schedules)
+			return sameBoard(x, y) && x.Limits == y.Limits && sameSchedules(x.Schedules, y.Schedules) && reflect.DeepEqual(x.Webhooks, y.Webhooks)
 		})...)
 }
 

@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"hash/crc32"
 	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/bounded"
+	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -15,9 +17,9 @@ import (
 
 // A board on which nothing is to be done until somebody calls rests: it is closed on every
 // host, and a document in its store says so, how it stands, and when it is to be opened all the
-// same: until then it is one of the host's sleepers. The document is there only while no host has the board open: whoever opens it deletes
-// the document first. So a board that was open on a host which died is opened by the next one,
-// whoever calls.
+// same: until then it is one of the host's sleepers. The document is there only while no host
+// has the board open: whoever opens it deletes the document first. So a board that was open on
+// a host which died is opened by the next one, whoever calls.
 
 // restSpace is where the documents are, under the boards' keys.
 const restSpace = "rest"
@@ -55,6 +57,7 @@ type rested struct {
 	Generation uint64            `json:"generation,omitempty"`
 	Window     time.Duration     `json:"window,omitempty"` // in nanoseconds
 	Durability driver.Durability `json:"durability"`
+	Place      uint32            `json:"place,omitempty"` // a checksum of where in the store the board lay; 0: a server of before closed it
 }
 
 // restedAs is how a board rests that is open now.
@@ -64,7 +67,7 @@ func (s *Hosted) restedAs(r *board.Rest, status board.Status) rested {
 		Since: time.Now().UTC(), Due: r.Due.UTC(),
 		Ready: c.Ready, Delayed: c.Delayed, Oldest: c.OldestReadyAt, Trashed: c.Trashed, Complete: c.Complete, Limits: r.Limits,
 		Declared: declaredBy(*s.schedules.Load()), Told: s.hooks.Load().told(),
-		Generation: status.Generation, Window: status.Window, Durability: status.Durability,
+		Generation: status.Generation, Window: status.Window, Durability: status.Durability, Place: s.placeSum(),
 	}
 }
 
@@ -160,9 +163,15 @@ func (h *Host) begun(s *Hosted) {
 	}
 }
 
-// goesOnAs reports whether schedules and webhooks are as they were when the board began to rest.
+// placeSum is a checksum of where in the store the board lies.
+func (s *Hosted) placeSum() uint32 {
+	return crc32.ChecksumIEEE([]byte(catalog.LocationOf(s.config.Settings, s.key()).String()))
+}
+
+// goesOnAs reports whether schedules, webhooks and place are as they were when the board began to
+// rest.
 func (s *Hosted) goesOnAs(r *rested) bool {
-	return r.Declared == declaredBy(*s.schedules.Load()) && r.Told == s.hooks.Load().told()
+	return (r.Place == 0 || r.Place == s.placeSum()) && r.Declared == declaredBy(*s.schedules.Load()) && r.Told == s.hooks.Load().told()
 }
 
 // rouse says that the board is open, if it is said to rest.

@@ -424,6 +424,28 @@ func TestRestKeepsWhatChanged(t *testing.T) {
 	})
 }
 
+// TestRestInAnotherPlace: a board that rests and is given another place in its store is opened: what
+// is there nobody has seen.
+func TestRestInAnotherPlace(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	program := drivers["memory"]
+	program.Info.Board = driver.Schema{Fields: []driver.Field{{Name: "namespace", Type: driver.String}}}
+	drivers["memory"] = program
+	a := board("a", "store")
+	c := resting(drivers, a)
+	next := c.Config
+	c.Load = func() (*config.Config, error) { c := next; return &c, nil }
+	h, _ := open(t, c)
+	eventually(t, "the board rests", func() bool { return h.OpenBoards() == 0 && restsIn(t, drivers, "a") })
+	a.Settings = []byte(`{"namespace":"other"}`)
+	next.Boards = []config.Board{a}
+	if _, err := h.Reload(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "somebody looks at the new place", func() bool { return h.OpenBoards() == 1 })
+}
+
 // TestRestOfTwoHosts: a board that one host opens is opened on the other one, too, so that
 // it is looked after whichever of them dies.
 func TestRestOfTwoHosts(t *testing.T) {

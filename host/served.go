@@ -67,6 +67,7 @@ type Hosted struct {
 	next atomic.Pointer[Hosted] // what takes its place as soon as it is open
 
 	movedFrom atomic.Pointer[Hosted] // what it takes the place of, on another backend; nil once it is opened
+	replaced  atomic.Pointer[Hosted] // what it took the place of, and calls may still be on
 }
 
 func (h *Host) newServed(c config.Board) *Hosted {
@@ -104,6 +105,9 @@ func (s *Hosted) over() bool { return s.life.ended() || s.host.running.Err() != 
 // stop takes the board away.
 func (s *Hosted) stop(cause error) {
 	s.life.end(cause)
+	if before := s.replaced.Swap(nil); before != nil {
+		before.stop(cause)
+	}
 	s.begin.never(s.done.close)
 	s.wake.never(func() {
 		s.host.sleepers.remove(s)

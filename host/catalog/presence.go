@@ -121,9 +121,10 @@ func (p *Presence) Run(ctx context.Context) {
 	defer cancel()
 	p.saying.Lock()
 	defer p.saying.Unlock()
-	if doc, err := p.docs.Get(ctx, driver.Space{Name: hostSpace}, p.self.ID); err == nil {
+	var present Host
+	if doc, err := p.docs.Get(ctx, driver.Space{Name: hostSpace}, p.self.ID); err == nil && json.Unmarshal(doc.Data, &present) == nil && present.Run == p.self.Run {
 		_ = p.docs.Delete(ctx, driver.Space{Name: hostSpace}, p.self.ID, doc.Version) // else it expires
-	}
+	} // or another presence of the host goes on in its place
 }
 
 // renew says that the host lives, and looks who else does.

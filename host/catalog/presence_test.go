@@ -312,3 +312,22 @@ func putBack(t *testing.T, docs driver.Documents, own driver.Document, number in
 		t.Fatal(err)
 	}
 }
+
+// TestPresenceInThePlaceOfAnother: where a host replaces a driver, and so its presence in the store,
+// the one before takes nothing away that the new one has said.
+func TestPresenceInThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		stop := runs(t, present(docs, "a"))
+		synctest.Wait()
+		next := present(docs, "a")
+		runs(t, next)
+		synctest.Wait()
+		stop()
+		synctest.Wait()
+		if hosts, err := next.Hosts(t.Context()); err != nil || len(hosts) != 1 {
+			t.Errorf("the hosts that live are %v, %v: want a, whose presence was replaced", hosts, err)
+		}
+	})
+}
