@@ -34,9 +34,13 @@ type InForce struct {
 	given    promoted    // by promotions
 	state    string      // what given was made of
 	rules    board.Rules // of the configuration
+	another  another     // try to make given, if it failed
 	ended    bool
 	version  atomic.Uint64 // of what the catalog has for the board, as far as it was acted on
 }
+
+// stateFailed is the state of an InForce that could not make all that its board was given.
+const stateFailed = "failed"
 
 // promoted is policies by what they were made of: a name, a digest and parameters.
 type promoted map[string]*Bound
@@ -162,6 +166,7 @@ func (r *InForce) Deploy(given func() catalog.Deployment) {
 		return
 	}
 	r.version.Store(d.Version)
+	again := r.another.begin(string(text))
 	old, before := r.given, r.state
 	r.given, r.state = promoted{}, string(text)
 	if before == "" && len(d.Policies) == 0 && d.Shadow == nil {
@@ -175,10 +180,13 @@ func (r *InForce) Deploy(given func() catalog.Deployment) {
 	if d.Shadow != nil {
 		rules.Shadow = r.release(old, d.Shadow)
 	}
-	r.serving.Board.SetRules(rules)
+	if !again || r.another.fresh || before != stateFailed { // else the board goes by these already
+		r.serving.Board.SetRules(rules)
+	}
 	if len(old) > 0 {
 		r.retire(old)
 	}
+	r.tryAgain(given)
 }
 
 // RetireAfter is how long calls on a board with old settings may go on.
@@ -245,11 +253,12 @@ func (r *InForce) release(old promoted, release *catalog.Release) *board.Rule {
 	b, err := r.engines.Release(ctx, release, r.engines.gauge(r.config.Tenant, r.config.Name))
 	if err != nil {
 		r.serving.Logger.Error("a policy that the board was given cannot be run", "policy", release.Name, "digest", release.Digest, "error", err)
-		r.state = "failed" // it is tried again with the next change
+		r.state = stateFailed // it is tried again with the next change, at the latest
 		r.version.Store(math.MaxUint64)
+		r.another.failed(err)
 		return nil
 	}
-	r.given[key] = b
+	r.given[key], r.another.fresh = b, true
 	rule := b.Rule
 	return &rule
 }
@@ -259,6 +268,7 @@ func (r *InForce) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
+	r.another.callOff()
 	var failures []error
 	for _, b := range slices.AppendSeq(r.declared, maps.Values(r.given)) {
 		failures = append(failures, b.Close())

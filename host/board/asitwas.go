@@ -240,7 +240,7 @@ func (w *wholePoster) answer(item int, r *driver.Result, now time.Time) *index.E
 	if e.Position == 0 {
 		e.Position = r.Position
 	}
-	w.board.learnFacts(op.Posting)
+	w.board.learnFacts(op.Posting, e.Sequence)
 	if result.Job = recordShown(e, &rec); rec.State != job.Complete {
 		showDetails(result.Job, op.Posting)
 	}

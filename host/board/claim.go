@@ -176,9 +176,12 @@ func (c *claimer) atOnce(ctx context.Context) error {
 // classNow returns the caller's worker class of now. If its key is another one than
 // before, the jobs in late are given back: the new class may be allowed to have them.
 // The key is made again after the class was judged, since a policy by time may have
-// said until when its verdicts stand, and that may be over by now.
+// said until when its verdicts stand, and that may be over by now. It is made again once:
+// where judging takes longer than verdicts stand, no class is ever that of now, and
+// recheck finds what is over.
 func (c *claimer) classNow(ctx context.Context) (class *index.Class, err error) {
-	for now := c.class(); ; {
+	now := c.class()
+	for range 2 {
 		if now != c.key {
 			c.release()
 			c.key = now
@@ -190,6 +193,7 @@ func (c *claimer) classNow(ctx context.Context) (class *index.Class, err error) 
 			return class, nil
 		}
 	}
+	return class, nil
 }
 
 // over turns an error into that of the call. If the caller's context has ended, the

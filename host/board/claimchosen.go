@@ -80,6 +80,7 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		}
 		c.decided = time.Now()
 		done, full := c.board.index.Reserve(ctx, ids[i]) // it counts as running for later items
+		c.regroup(e)
 		if full {
 			errs[i] = c.rules.fullError(e)
 			continue
@@ -110,6 +111,17 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 		}
 	}
 	return c.passedOver(&r, errs, of, byID), nil
+}
+
+// regroup notes what is known of the job's key by now: a key that nobody claimed of before was not
+// ranked when the entry was made, and the store counts only by what a rank says.
+func (c *claimer) regroup(e *index.Entry) {
+	if c.rules.grouping == nil {
+		return
+	}
+	if now, ok := c.board.index.Get(e.ID); ok {
+		e.Group = now.Group
+	}
 }
 
 // passedOver sets the errors of the items that the store did not claim, and returns

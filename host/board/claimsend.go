@@ -17,8 +17,9 @@ import (
 // for those that notTwice, recheck and untimed took out.
 func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) error {
 	if len(entries) > 0 {
-		if entries = c.untimed(c.recheck(ctx, c.notTwice(entries))); len(entries) == 0 {
-			return nil
+		kept, err := c.recheck(ctx, c.notTwice(entries))
+		if entries = c.untimed(kept); err != nil || len(entries) == 0 {
+			return err
 		}
 	}
 	ids := make([]job.ID, len(entries))
@@ -88,13 +89,20 @@ func (c *claimer) notTwice(entries []*index.Entry) []*index.Entry {
 
 // recheck asks the policies once more if one of them looks at the time. Jobs that
 // they deny now stay reserved until release; Take would offer them again and again.
-func (c *claimer) recheck(ctx context.Context, entries []*index.Entry) (kept []*index.Entry) {
+// After an error, which denies, it has given all back: the jobs are there for whoever
+// comes once the policy works again.
+func (c *claimer) recheck(ctx context.Context, entries []*index.Entry) (kept []*index.Entry, err error) {
 	if !c.rules.byTime() {
-		return entries
+		return entries, nil
 	}
 	allowed := make([]bool, len(entries))
-	if c.judge(ctx, entries, allowed) != nil {
-		clear(allowed) // a failure denies
+	if err := c.judge(ctx, entries, allowed); err != nil {
+		ids := make([]job.ID, len(entries))
+		for i, e := range entries {
+			ids[i] = e.ID
+		}
+		c.board.index.Return(ids...)
+		return nil, err
 	}
 	for i, e := range entries {
 		if allowed[i] {
@@ -103,7 +111,7 @@ func (c *claimer) recheck(ctx context.Context, entries []*index.Entry) (kept []*
 			c.late = append(c.late, e.ID)
 		}
 	}
-	return kept
+	return kept, nil
 }
 
 // release gives back what notTwice, recheck and untimed took out.

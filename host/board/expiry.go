@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
@@ -13,11 +14,14 @@ import (
 // confirm is looked at again.
 const expiryRetry = time.Second
 
-// expireForever makes jobs ready whose time has come and ends claims whose
-// lease ran out. It sleeps until the index knows of something.
+// expireForever makes jobs ready whose time has come, ends claims whose
+// lease ran out, and has policies asked again that failed while calls wait. It sleeps
+// until the index knows of something.
 func (b *Board) expireForever(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var judging sync.WaitGroup // apart, since a policy takes its time
+	defer judging.Wait()
 	for {
 		select {
 		case <-timer.C:
@@ -28,6 +32,9 @@ func (b *Board) expireForever(ctx context.Context) {
 		now := time.Now()
 		if lapses := b.index.Tick(now); len(lapses) > 0 {
 			b.expire(ctx, lapses)
+		}
+		for _, c := range b.index.Failed(now) {
+			judging.Go(func() { b.index.Rebuild(ctx, c) })
 		}
 		if next, ok := b.index.Next(); ok {
 			timer.Reset(min(max(time.Until(next), 0), clockLook))

@@ -16,15 +16,21 @@ type facts struct {
 	specs []policy.FactSpec // of all policies, each once
 
 	mu    sync.Mutex
-	known map[job.ID][]policy.Fact
+	known map[job.ID]jobFacts
 	sweep int // at this size, those of jobs that left are thrown out
+}
+
+// jobFacts is what is known of one job's details.
+type jobFacts struct {
+	sequence uint64 // of its posting: a later job may have the same id
+	values   []policy.Fact
 }
 
 // sweepFacts is the size from which on it pays to look for jobs that left.
 const sweepFacts = 1 << 14
 
 func newFacts(all []*boundPolicy) *facts {
-	f := &facts{known: map[job.ID][]policy.Fact{}, sweep: sweepFacts}
+	f := &facts{known: map[job.ID]jobFacts{}, sweep: sweepFacts}
 	for _, a := range all {
 		for _, spec := range a.manifest.Facts {
 			spec.Name = ""
@@ -46,14 +52,14 @@ func newFacts(all []*boundPolicy) *facts {
 func (f *facts) wanted() bool { return len(f.specs) > 0 }
 
 // learn keeps the facts of a job whose details are at hand.
-func (f *facts) learn(id job.ID, details []byte) {
+func (f *facts) learn(id job.ID, sequence uint64, details []byte) {
 	if !f.wanted() {
 		return
 	}
 	values := policy.Facts(details, f.specs)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known[id] = values
+	f.known[id] = jobFacts{sequence, values}
 }
 
 func (f *facts) forget(id job.ID) {
@@ -65,11 +71,15 @@ func (f *facts) forget(id job.ID) {
 	delete(f.known, id)
 }
 
-func (f *facts) get(id job.ID) ([]policy.Fact, bool) {
+// get returns the facts of a job, if they are known.
+func (f *facts) get(id job.ID, sequence uint64) ([]policy.Fact, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	values, ok := f.known[id]
-	return values, ok
+	of, ok := f.known[id]
+	if !ok || of.sequence != sequence {
+		return nil, false
+	}
+	return of.values, true
 }
 
 // need reads the details of those of these jobs whose facts are not known, and keeps
@@ -79,14 +89,22 @@ func (b *Board) need(ctx context.Context, f *facts, entries []*index.Entry, whic
 		return nil
 	}
 	var ids []job.ID
+	var sequences []uint64
 	f.mu.Lock()
 	for _, i := range which {
-		if _, ok := f.known[entries[i].ID]; !ok {
-			ids = append(ids, entries[i].ID)
+		e := entries[i]
+		if of, ok := f.known[e.ID]; !ok || of.sequence != e.Sequence {
+			ids, sequences = append(ids, e.ID), append(sequences, e.Sequence)
 		}
 	}
 	f.mu.Unlock()
-	err := b.eachDetails(ctx, ids, func(i int, details []byte) { f.learn(ids[i], details) })
+	err := b.eachDetails(ctx, ids, func(i int, of *driver.Record, details []byte) {
+		sequence := of.Posting.Sequence
+		if of.State == job.Unknown {
+			sequence = sequences[i] // it is not read again until the index knows more
+		}
+		f.learn(ids[i], sequence, details)
+	})
 	b.sweepFacts(f)
 	return err
 }
@@ -116,11 +134,11 @@ func (b *Board) sweepFacts(f *facts) {
 }
 
 // pick returns the facts of a job in the order in which one policy names them.
-func (f *facts) pick(a *boundPolicy, id job.ID) []policy.Fact {
+func (f *facts) pick(a *boundPolicy, e *index.Entry) []policy.Fact {
 	if len(a.facts) == 0 {
 		return nil
 	}
-	values, ok := f.get(id)
+	values, ok := f.get(e.ID, e.Sequence)
 	if !ok {
 		return nil
 	}
@@ -139,13 +157,14 @@ func (b *Board) factParts() driver.Parts {
 	return 0
 }
 
-// learnFacts keeps the facts of a job whose details were read, or posted.
-func (b *Board) learnFacts(p *driver.Posting) {
+// learnFacts keeps the facts of a job whose details were read, or posted. The sequence is the one
+// that the store gave the posting.
+func (b *Board) learnFacts(p *driver.Posting, sequence uint64) {
 	if f := b.rules.Load().facts; f.wanted() && len(p.Details) > 0 {
 		details := p.Details
 		if p.Encoding != job.JSON {
 			details = nil
 		}
-		f.learn(p.ID, details)
+		f.learn(p.ID, sequence, details)
 	}
 }

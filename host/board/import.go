@@ -267,6 +267,6 @@ func (i *importer) news(op *driver.Op, r *driver.Result) *index.Entry {
 	if e.Position == 0 {
 		e.Position = r.Position
 	}
-	i.board.learnFacts(op.Posting)
+	i.board.learnFacts(op.Posting, e.Sequence)
 	return e
 }

@@ -71,7 +71,7 @@ func (w *selector) judgeDetails(ctx context.Context, entries []*index.Entry, lef
 		ids[i] = entries[at].ID
 	}
 	kept := left[:0]
-	err := w.board.eachDetails(ctx, ids, func(i int, details []byte) {
+	err := w.board.eachDetails(ctx, ids, func(i int, _ *driver.Record, details []byte) {
 		if w.filter.MatchesDetails(details) {
 			kept = append(kept, left[i])
 		}
@@ -81,7 +81,7 @@ func (w *selector) judgeDetails(ctx context.Context, entries []*index.Entry, lef
 
 // eachDetails reads the details of jobs and shows them one by one, in order:
 // nil where they are no JSON.
-func (b *Board) eachDetails(ctx context.Context, ids []job.ID, show func(i int, details []byte)) error {
+func (b *Board) eachDetails(ctx context.Context, ids []job.ID, show func(i int, of *driver.Record, details []byte)) error {
 	const most = 64 // at 4 MiB each in the worst case
 	for from := 0; from < len(ids); from += most {
 		part := ids[from:min(from+most, len(ids))]
@@ -94,7 +94,7 @@ func (b *Board) eachDetails(ctx context.Context, ids []job.ID, show func(i int, 
 			if records[i].Posting.Encoding != job.JSON {
 				details = nil
 			}
-			show(from+i, details)
+			show(from+i, &records[i], details)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func (a *boundPolicy) batch(f *facts, worker []job.Label, entries []*index.Entry
 	}
 	for _, i := range which {
 		j := policyJob(m, entries[i])
-		j.Facts = f.pick(a, j.ID)
+		j.Facts = f.pick(a, entries[i])
 		batch.Jobs = append(batch.Jobs, j)
 	}
 	return batch

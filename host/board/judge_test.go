@@ -11,6 +11,8 @@ import (
 	"github.com/boardd/boardd/host/board/filter"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
+	"github.com/boardd/boardd/sdk/policy/guest"
+	"github.com/boardd/boardd/sdk/policy/native"
 )
 
 // zones lets a worker have jobs of its own zone only.
@@ -114,31 +116,84 @@ func (n night) Eligible(_ context.Context, batch *policy.Batch, verdicts []polic
 
 func (n night) Score(context.Context, *policy.Batch, []int64) error { return nil }
 
+// block is the same as a policy that is asked in blocks, as modules are.
+func (n night) block(t *testing.T) policy.Policy {
+	t.Helper()
+	made, err := native.New(
+		[]byte(`{"name": "night", "version": "1", "abi": 1, "kinds": ["eligibility"], "tick": "1h", "reasons": ["wait for the night"]}`), nil,
+		&guest.Policy{Eligible: func(b guest.Batch, _ guest.Job) guest.Verdict {
+			if now := time.Unix(0, b.Now()); now.Before(n.from) || !now.Before(n.to) {
+				return guest.Verdict{Decision: guest.Defer, Until: n.from.UnixNano()}
+			}
+			return guest.Verdict{Decision: guest.Allow, Until: n.to.UnixNano()}
+		}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
 func TestClaimPolicyByTime(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(t *testing.T) {
-		n := night{time.Now().Add(25 * time.Second), time.Now().Add(33 * time.Second)}
-		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: n}}}})
-		jobs := postN(t, b, 2)
-		if c := claim(t, b, ClaimRequest{}); len(c) != 0 {
+	for name, of := range map[string]func(t *testing.T, n night) policy.Policy{
+		"here":      func(_ *testing.T, n night) policy.Policy { return n },
+		"in blocks": func(t *testing.T, n night) policy.Policy { return n.block(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				n := night{time.Now().Add(25 * time.Second), time.Now().Add(33 * time.Second)}
+				claimByTime(t, of(t, n))
+			})
+		})
+	}
+}
+
+// claimByTime is about a policy that lets jobs go from 25 s on, for 8 s.
+func claimByTime(t *testing.T, p policy.Policy) {
+	t.Helper()
+	b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: p}}}})
+	jobs := postN(t, b, 2)
+	if c := claim(t, b, ClaimRequest{}); len(c) != 0 {
+		t.Fatal("claimed by day")
+	}
+	r, err := b.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: []job.ID{jobs[0].ID}})
+	if err != nil || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "deferred by the policy night until") {
+		t.Fatalf("%+v %v", r, err)
+	}
+	began := time.Now()
+	if claimOne(t, b, ClaimRequest{Wait: time.Minute, Lease: time.Hour}); time.Since(began) != 25*time.Second {
+		t.Fatal(time.Since(began)) // when the verdict was made anew
+	}
+	time.Sleep(10 * time.Second) // the verdict stood for 8 of them
+	for range 2 {
+		if c := claim(t, b, ClaimRequest{Wait: time.Minute}); len(c) != 0 {
 			t.Fatal("claimed by day")
 		}
-		r, err := b.Claim(t.Context(), ClaimRequest{Owner: "w", IDs: []job.ID{jobs[0].ID}})
-		if err != nil || len(r.Failures) != 1 || !strings.Contains(r.Failures[0].Err.Error(), "deferred by the policy night until") {
-			t.Fatalf("%+v %v", r, err)
-		}
+	}
+	if c, _ := b.Count(t.Context()); c.Ready != 1 {
+		t.Fatalf("%+v", c)
+	}
+}
+
+// A call that waits is given a job that came while the policy failed, once it works again.
+func TestPolicyFailsAtAJobThatComes(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		z := &zones{}
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: z}}}})
+		east := []job.Label{{Key: "zone", Value: "east"}}
+		go func() {
+			time.Sleep(time.Second)
+			z.setFail(true)
+			post(t, b, job.Posting{Name: "east", Labels: east})
+			time.Sleep(500 * time.Millisecond)
+			z.setFail(false)
+		}()
 		began := time.Now()
-		if claimOne(t, b, ClaimRequest{Wait: time.Minute, Lease: time.Hour}); time.Since(began) != 25*time.Second {
-			t.Fatal(time.Since(began)) // when the verdict was made anew
-		}
-		time.Sleep(10 * time.Second) // the verdict stood for 8 of them
-		for range 2 {
-			if c := claim(t, b, ClaimRequest{Wait: time.Minute}); len(c) != 0 {
-				t.Fatal("claimed by day")
-			}
-		}
-		if c, _ := b.Count(t.Context()); c.Ready != 1 {
-			t.Fatalf("%+v", c)
+		if claimOne(t, b, ClaimRequest{WorkerLabels: east, Wait: time.Hour}); time.Since(began) > 10*time.Second {
+			t.Errorf("it was given the job after %v", time.Since(began))
 		}
 	})
 }

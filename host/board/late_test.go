@@ -2,7 +2,9 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +129,75 @@ func TestShortTicks(t *testing.T) {
 		}
 		if s := b.index.Stats(); s.Classes > 8 || s.Overflow != 0 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// moody looks at the time, and allows everything as long as it works.
+type moody struct {
+	tick  time.Duration
+	takes time.Duration // for each call
+	fails atomic.Bool
+}
+
+func (p *moody) Manifest() policy.Manifest {
+	return policy.Manifest{Name: "moody", Eligibility: true, ByTime: true, Tick: p.tick}
+}
+
+func (p *moody) Eligible(_ context.Context, _ *policy.Batch, verdicts []policy.Verdict) error {
+	time.Sleep(p.takes)
+	if p.fails.Load() {
+		return errors.New("broken")
+	}
+	for i := range verdicts {
+		verdicts[i].Decision = policy.Allow
+	}
+	return nil
+}
+
+func (*moody) Score(context.Context, *policy.Batch, []int64) error { return nil }
+
+// TestPolicyFailsWithinACall: a call that found a policy broken, and waits, keeps no jobs from others
+// once the policy works again.
+func TestPolicyFailsWithinACall(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		p := &moody{tick: time.Hour}
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: p}}}})
+		postN(t, b, 3)
+		claimOne(t, b, ClaimRequest{}) // the class is known
+		p.fails.Store(true)
+		waited := make(chan int, 1)
+		go func() {
+			r, _ := b.Claim(t.Context(), ClaimRequest{Owner: "first", Wait: time.Minute})
+			waited <- len(r.Claims)
+		}()
+		time.Sleep(2 * time.Second)
+		p.fails.Store(false)
+		time.Sleep(2 * time.Second) // the policy is left alone for so long
+		claimOne(t, b, ClaimRequest{})
+		if n := <-waited; n != 1 {
+			t.Errorf("who waited was given %d jobs", n)
+		}
+	})
+}
+
+// TestJudgingTakesLongerThanATick: a call is given jobs also where all of them cannot be judged
+// within a tick.
+func TestJudgingTakesLongerThanATick(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{Rules: Rules{Eligibility: []Rule{{Policy: &moody{tick: time.Second, takes: 400 * time.Millisecond}}}}})
+		for range 4 * policy.MaxBatch / MaxBatch {
+			postN(t, b, MaxBatch)
+		}
+		for _, wait := range []time.Duration{0, time.Minute} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := b.Claim(ctx, ClaimRequest{Owner: "w", Wait: wait})
+			if err != nil || len(r.Claims) != 1 {
+				t.Fatalf("with a wait of %v: %d claims, %v", wait, len(r.Claims), err)
+			}
 		}
 	})
 }

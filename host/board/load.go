@@ -289,7 +289,7 @@ func (f *follower) scan(ctx context.Context, position driver.Position) (driver.P
 		records := make([]*driver.Record, 0, len(page.Records))
 		for i := range page.Records {
 			if isOpen(page.Records[i].State) {
-				f.board.learnFacts(&page.Records[i].Posting)
+				f.board.learnFacts(&page.Records[i].Posting, page.Records[i].Posting.Sequence)
 				records = append(records, &page.Records[i])
 			}
 		}

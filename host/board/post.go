@@ -227,7 +227,7 @@ func (p *poster) answer(item int, r *driver.Result, now time.Time, news []*index
 	if e.Position == 0 {
 		e.Position = r.Position
 	}
-	p.board.learnFacts(op.Posting)
+	p.board.learnFacts(op.Posting, e.Sequence)
 	result.Job = jobOf(e)
 	showDetails(result.Job, op.Posting)
 	showOperations(result.Job, &driver.Record{Posting: *op.Posting}, rec.Status) // what stands is an equal posting

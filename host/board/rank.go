@@ -70,7 +70,7 @@ func (g *grouping) key(facts *facts, e *index.Entry) (key string, known bool) {
 		}
 		return key, true
 	}
-	values := facts.pick(g.policy, e.ID)
+	values := facts.pick(g.policy, e)
 	if g.fact >= len(values) {
 		return "", false
 	}
@@ -231,5 +231,9 @@ func (w *selector) explainPlace(ctx context.Context, id job.ID, x *Explanation) 
 		x.Verdict, x.Reason, x.Policy = "NOT_ELIGIBLE", w.rules.fullText(s.Key)+": "+running, w.rules.ordering.title()
 		return
 	}
-	x.Reason = fmt.Sprintf("%s, %d wait; %d keys come before it", running, s.Waiting, s.Keys)
+	keys := fmt.Sprint(s.Keys)
+	if s.Keys > index.MaxKeysAhead {
+		keys = fmt.Sprintf("more than %d", index.MaxKeysAhead)
+	}
+	x.Reason = fmt.Sprintf("%s, %d wait; %s keys come before it", running, s.Waiting, keys)
 }

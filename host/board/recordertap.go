@@ -229,7 +229,7 @@ var anyLabel = policy.Manifest{Labels: []string{"*"}}
 func (b *Board) recorded(set *ruleset, e *index.Entry) policy.Job {
 	j := policyJob(&anyLabel, e)
 	if set.facts.wanted() {
-		j.Facts, _ = set.facts.get(e.ID)
+		j.Facts, _ = set.facts.get(e.ID, e.Sequence)
 	}
 	return j
 }

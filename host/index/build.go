@@ -18,6 +18,9 @@ func (ix *Index) build(ctx context.Context, c *Class) error {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
+		ix.mu.Lock()
+		ix.fail(c) // the turn may have been free
+		ix.mu.Unlock()
 		return &job.Error{Op: "worker class", Kind: job.Interrupted, Err: ctx.Err()}
 	}
 	defer ix.built(c)
@@ -35,6 +38,7 @@ func (ix *Index) build(ctx context.Context, c *Class) error {
 			if c.begun { // else the judge failed elsewhere too, and all of it has to be gone through again
 				c.begun, c.reached = from.begun, from.reached
 			}
+			ix.fail(c)
 			ix.mu.Unlock()
 			return &job.Error{Op: "worker class", Kind: job.KindOf(err), Err: err}
 		}

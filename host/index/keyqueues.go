@@ -90,6 +90,20 @@ func (l *keyQueues) top() (spot, bool) {
 	return l.heap.items[0], true
 }
 
+// ahead returns how many groups come before one that is here, at most so many. It looks at no more
+// than twice as many: below a group of the heap that does not come before it, none does.
+func (l *keyQueues) ahead(of spot, most int) (n int) {
+	for left := []int{0}; len(left) > 0 && n < most; {
+		i := left[len(left)-1]
+		left = left[:len(left)-1]
+		if i < len(l.heap.items) && l.before(l.heap.items[i], of) {
+			n++
+			left = append(left, 2*i+1, 2*i+2)
+		}
+	}
+	return n
+}
+
 // before orders groups by worth; equal ones by which has the first row.
 func (l *keyQueues) before(a, b spot) bool {
 	if a.worth != b.worth {

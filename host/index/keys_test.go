@@ -505,3 +505,69 @@ func TestServed(t *testing.T) {
 	want(ix, "tens", 1, 0, -1)
 	want(ix, "ones", -1, -1, -1)
 }
+
+// byID has a key for each job.
+func byID(entries []*Entry) {
+	for _, e := range entries {
+		e.Group = &Group{Key: e.ID.String()}
+	}
+}
+
+// manyKeys is an index of n jobs with a key each.
+func manyKeys(t testing.TB, n int) *Index {
+	t.Helper()
+	ix := New()
+	ix.SetScorer(byID, &Ranking{By: "id", Rank: ranks0})
+	es := make([]*Entry, n)
+	for i := range es {
+		es[i] = entry(i + 1)
+	}
+	ix.PutAll(es)
+	if err := ix.Rescore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := ix.Rerank(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return ix
+}
+
+// How a job stands is found out without a look at each key, since others wait meanwhile.
+func TestStandingAmongManyKeys(t *testing.T) {
+	t.Parallel()
+	ix := manyKeys(t, 4*MaxKeysAhead)
+	l := ix.everyone.keyQueues
+	first, looks := l.first, 0
+	l.first = func(a, b uint32) bool { looks++; return first(a, b) }
+	for _, c := range []struct {
+		job   int
+		keys  int64
+		looks int
+	}{
+		{1, 0, 1},
+		{11, 10, 21},
+		{MaxKeysAhead + 1, MaxKeysAhead, 2*MaxKeysAhead + 1},
+		{MaxKeysAhead + 2, MaxKeysAhead + 1, 2*MaxKeysAhead + 1},
+		{4 * MaxKeysAhead, MaxKeysAhead + 1, 2*MaxKeysAhead + 1},
+	} {
+		looks = 0
+		s, ok := ix.Standing(t.Context(), id(c.job), ix.everyone)
+		if !ok || s.Keys != c.keys || looks > c.looks {
+			t.Errorf("before job %d come %d keys, %t, by %d looks; want %d, by at most %d", c.job, s.Keys, ok, looks, c.keys, c.looks)
+		}
+	}
+}
+
+// BenchmarkStanding asks how the last job stands.
+func BenchmarkStanding(b *testing.B) {
+	for _, n := range []int{1e4, 1e6} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			ix := manyKeys(b, n)
+			for b.Loop() {
+				if _, ok := ix.Standing(b.Context(), id(n), ix.everyone); !ok {
+					b.Fatal("it does not stand in line")
+				}
+			}
+		})
+	}
+}

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -171,9 +170,5 @@ func (ix *Index) judgePart(ctx context.Context, h classBatch, all *batch) {
 		h.class.state = building
 	}
 	h.class.begun = false
-	h.class.retryAt = time.Now().Add(retry)
+	ix.fail(h.class)
 }
-
-// retry is how long a class whose judge failed is left alone while only
-// waiters ask for it.
-const retry = time.Second

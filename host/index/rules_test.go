@@ -292,7 +292,9 @@ func TestJudgeFails(t *testing.T) {
 			t.Fatal("somebody waits, and nothing is due")
 		}
 		time.Sleep(time.Until(next))
-		ix.Tick(time.Now())
+		for _, c := range ix.Failed(time.Now()) {
+			ix.Rebuild(t.Context(), c)
+		}
 		<-w.C
 		if diff := cmp.Diff([]int{3}, numbers(ix.Take(context.Background(), c, 9))); diff != "" {
 			t.Error(diff)

@@ -185,6 +185,9 @@ func (ix *Index) Reserve(ctx context.Context, id job.ID) (done, isFull bool) {
 	return false, false
 }
 
+// MaxKeysAhead is how many keys are counted that come before a job's own.
+const MaxKeysAhead = 4096
+
 // A Standing says how a ready job stands among the others where the order depends
 // on counts.
 type Standing struct {
@@ -193,7 +196,7 @@ type Standing struct {
 	Rank             int64
 	Most             int64 // how many may run, as far as the ranker says; 0: it does not
 	Full             bool  // nothing of its key may be claimed now
-	Keys             int64 // how many keys come before its own
+	Keys             int64 // how many keys come before its own; MaxKeysAhead + 1: more than are counted
 	Ahead            int64 // jobs of its own key before it
 }
 
@@ -224,10 +227,6 @@ func (ix *Index) Standing(ctx context.Context, id job.ID, class *Class) (Standin
 	if g.worth != full && g.worth != unranked {
 		s.Rank = g.worth
 	}
-	for _, other := range l.heap.items {
-		if l.before(other, own) {
-			s.Keys++
-		}
-	}
+	s.Keys = int64(l.ahead(own, MaxKeysAhead+1))
 	return s, true
 }

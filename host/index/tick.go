@@ -23,9 +23,6 @@ func (ix *Index) Tick(now time.Time) []Lapse {
 		_ = ix.awaitVerdicts(context.Background(), ticket) // an error is the end of the context
 		ix.rankNews()
 	}
-	for _, c := range ix.failed(now) {
-		_ = ix.build(context.Background(), c) // it is tried again in a while
-	}
 	return lapses
 }
 
@@ -68,19 +65,40 @@ func (ix *Index) tickLeases(now time.Time, lapses []Lapse, more bool) ([]Lapse, 
 	return lapses, true
 }
 
-// failed returns the classes that somebody waits for although their judge
-// failed, if it is time to ask it again.
-func (ix *Index) failed(now time.Time) []*Class {
+// retry is how long a class whose judge failed is left alone while only
+// waiters ask for it.
+const retry = time.Second
+
+// Failed returns the classes that somebody waits for although their judge failed, if it is
+// time to ask it again. The caller is to Rebuild each. A class that somebody builds just now
+// is left to them, and looked at again later.
+func (ix *Index) Failed(now time.Time) []*Class {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	var due []*Class
 	for c := range ix.classes.of(ix.classes.active) {
-		if c.state == building && c.awaited() && !c.retryAt.After(now) {
-			c.retryAt = now.Add(retry)
+		if !c.isDue() || c.retryAt.After(now) {
+			continue
+		}
+		if c.retryAt = now.Add(retry); len(c.turn) == 0 {
 			due = append(due, c)
 		}
 	}
 	return due
+}
+
+// isDue reports whether somebody waits for a class whose judge failed. Before it has failed,
+// whoever builds the class will end it.
+func (c *Class) isDue() bool { return c.state == building && c.awaited() && !c.retryAt.IsZero() }
+
+// Rebuild has the judge of a class asked again. It takes as long as the judge does; if that
+// fails, the class is due again in a while.
+func (ix *Index) Rebuild(ctx context.Context, c *Class) { _ = ix.build(ctx, c) }
+
+// fail notes that the judge of a class gave no verdicts. The caller holds ix.mu.
+func (ix *Index) fail(c *Class) {
+	c.retryAt = time.Now().Add(retry)
+	ix.hurry(c.awaited())
 }
 
 // Again asks for another look at a claim at the given time, in place of the one
@@ -102,14 +120,13 @@ func (ix *Index) Again(id job.ID, at time.Time) {
 	ix.armLease(h, at)
 }
 
-// Next returns when the next Tick is due, if any.
-func (ix *Index) Next() (time.Time, bool) {
+// Next returns when the next look at Tick and Failed is due, if any.
+func (ix *Index) Next() (next time.Time, ok bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	var next time.Time
 	earlier := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
+		if !ok || t.Before(next) {
+			next, ok = t, true
 		}
 	}
 	if a, ok := ix.leases.first(); ok {
@@ -130,11 +147,11 @@ func (ix *Index) Next() (time.Time, bool) {
 		}
 	}
 	for c := range ix.classes.of(ix.classes.active) {
-		if c.state == building && c.awaited() {
+		if c.isDue() {
 			earlier(c.retryAt)
 		}
 	}
-	return next, !next.IsZero()
+	return next, ok
 }
 
 // NextDelayed returns when the next job becomes ready that waits for its time, if any does.

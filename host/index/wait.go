@@ -37,6 +37,7 @@ func (ix *Index) Waiter(class *Class) *Waiter {
 	w.ticket = ix.classes.ticket
 	ix.classes.stats.Waiters++
 	w.stand(c.idlers)
+	ix.hurry(c.isDue())
 	set := c.ready
 	if set == nil {
 		set = ix.ready // which of them the class may have is not known

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,5 +244,105 @@ func TestLeft(t *testing.T) {
 		if len(ix.departures) != 0 {
 			t.Error("somebody is still waited for")
 		}
+	})
+}
+
+// overLimit returns a class that has no place, as all are taken, and for which somebody waits. All
+// the others are idle by now.
+func overLimit(t *testing.T, ix *Index, judge Judge) *Waiter {
+	t.Helper()
+	for n := range MaxClasses {
+		if _, err := ix.Class(t.Context(), fmt.Sprint(n), labelled(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := ix.Class(t.Context(), "over", judge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := ix.Waiter(c)
+	time.Sleep(2 * idle)
+	return w
+}
+
+// While a class is built for which somebody waits, all others are looked after.
+func TestTickWhileAClassIsBuilt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ix := New()
+		let := make(chan struct{})
+		judge := func(ctx context.Context, entries []*Entry, allowed []bool) error {
+			<-let
+			return everything(ctx, entries, allowed)
+		}
+		defer overLimit(t, ix, judge).Close()
+		ix.Put(entry(1))
+		ends := time.Now().Add(10 * time.Second)
+		ix.Put(claimedBy(entry(2), 9, "w", 10*time.Second))
+		built := make(chan error, 1)
+		go func() {
+			_, err := ix.Class(t.Context(), "over", judge)
+			built <- err
+		}()
+		synctest.Wait()
+		if next, ok := ix.Next(); !ok || !next.Equal(ends) {
+			t.Errorf("next is %v, %t, want %v", next, ok, ends)
+		}
+		time.Sleep(time.Until(ends))
+		ticked := make(chan []Lapse, 1)
+		go func() { ticked <- ix.Tick(time.Now()) }()
+		synctest.Wait()
+		select {
+		case lapses := <-ticked:
+			if len(lapses) != 1 {
+				t.Errorf("%d leases ran out, want 1", len(lapses))
+			}
+		default:
+			t.Error("it waits for the judge of a class")
+		}
+		close(let)
+		if err := <-built; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A class for which somebody waits is built in a while if its judge failed, whoever had it built.
+func TestJudgeFailsWhileSomebodyWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ix := New()
+		l := &judgeLog{seen: map[int][]int32{}}
+		w := overLimit(t, ix, l.judge)
+		defer w.Close()
+		ix.Put(entry(1))
+		if signals(w) == nil {
+			t.Fatal("a job that the class may have came, and nobody was told")
+		}
+		l.fail = errors.New("no answer")
+		if _, err := ix.Class(t.Context(), "over", l.judge); !errors.Is(err, l.fail) {
+			t.Fatalf("error %v, want %v", err, l.fail)
+		}
+		l.fail = nil
+		select {
+		case <-ix.DueSooner():
+		default:
+			t.Error("nobody is told that the class is to be built")
+		}
+		next, ok := ix.Next()
+		if !ok {
+			t.Fatal("somebody waits, and nothing is due")
+		}
+		time.Sleep(time.Until(next))
+		for _, c := range ix.Failed(time.Now()) {
+			ix.Rebuild(t.Context(), c)
+		}
+		if got := numbers(ix.Take(t.Context(), w.class, 9)); len(got) != 1 {
+			t.Errorf("took %v, want the job", got)
+		}
+		if next, ok := ix.Next(); ok {
+			t.Errorf("%v is due, want nothing", next)
+		}
+		ix.check(t)
 	})
 }

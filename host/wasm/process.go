@@ -24,7 +24,7 @@ type process struct {
 	pool   *pool
 	once   sync.Once
 	cmd    *exec.Cmd
-	in     io.WriteCloser
+	in     *os.File // it takes a deadline
 	out    *bufio.Reader
 	answer *os.File // what out reads from: it takes a deadline
 	file   *os.File
@@ -62,13 +62,29 @@ func startProcess(ctx context.Context, p *pool) (_ runner, err error) {
 	}
 	m := p.module
 	told := order{CacheDir: p.engine.codeFolder(m.digest), Name: p.name, Digest: m.digest, Fuel: p.fuel, Globals: m.metered.Globals, Exports: m.exports}
-	if err := writeOrder(r.in, told, m.metered.Bytes, p.form); err != nil {
-		return nil, r.lost("start", err)
+	if err := r.tell(told, m.metered.Bytes, p.form, StartTime); err != nil {
+		return nil, err
 	}
 	if _, err := r.reply(StartTime, "start"); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// tell writes what the process is told first. One that does not read it in time is killed by
+// close: a module is more than a pipe holds.
+func (r *process) tell(told order, module, form []byte, within time.Duration) error {
+	err := r.in.SetWriteDeadline(time.Now().Add(within))
+	if err == nil {
+		err = writeOrder(r.in, told, module, form)
+	}
+	if err == nil {
+		err = r.in.SetWriteDeadline(time.Time{})
+	}
+	if err != nil {
+		return r.lost("start", err)
+	}
+	return nil
 }
 
 // launch starts the process. It outlives the call that started it.
@@ -84,9 +100,12 @@ func (r *process) launch(ctx context.Context) error {
 	r.answer, r.out = answer, bufio.NewReader(answer)
 	r.cmd.Stdout = out
 	defer out.Close()
-	if r.in, err = r.cmd.StdinPipe(); err != nil {
+	told, in, err := os.Pipe()
+	if err != nil {
 		return err
 	}
+	r.in, r.cmd.Stdin = in, told
+	defer told.Close()
 	if err := r.cmd.Start(); err != nil {
 		r.cmd.Process = nil
 		return err
@@ -115,9 +134,6 @@ func (r *process) reply(within time.Duration, export string) (int64, error) {
 	}
 	var head reply
 	if err := binary.Read(r.out, le, &head); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = errSilent
-		}
 		return 0, r.lost(export, err)
 	}
 	if head.Text == 0 {
@@ -138,6 +154,9 @@ func (r *process) reply(within time.Duration, export string) (int64, error) {
 }
 
 func (r *process) lost(export string, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errSilent
+	}
 	return &Fault{Kind: Lost, Policy: r.pool.name, Digest: r.pool.module.digest, Call: export, Text: err.Error()}
 }
 

@@ -23,11 +23,12 @@ func setApart(cmd *exec.Cmd) {
 const runMemory = 4 << 30
 
 // confine takes rights and memory from this process before it reads anything.
-// What it cannot take away it does without.
+// What it cannot take away it does without. It sets no RLIMIT_NPROC: that counts
+// the threads of all processes of the user, so that the process would not start where
+// others have many. seal keeps it from starting processes.
 func confine(mode string) {
 	limit := func(what int, n uint64) { _ = unix.Setrlimit(what, &unix.Rlimit{Cur: n, Max: n}) }
 	limit(unix.RLIMIT_CORE, 0)
-	limit(unix.RLIMIT_NPROC, 512)
 	space := uint64(runMemory)
 	if mode == compileMode {
 		space = CompileMemory

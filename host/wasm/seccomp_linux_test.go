@@ -7,12 +7,30 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/boardd/boardd/host/wasm"
 	"github.com/boardd/boardd/internal/testneed"
 )
+
+// maxThreads is how many threads the user of a process may have, in all processes, so that this one
+// may start another.
+func maxThreads(t *testing.T, process string) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/" + process + "/limits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if most, ok := strings.CutPrefix(line, "Max processes"); ok {
+			return strings.Fields(most)[0]
+		}
+	}
+	t.Fatal("the kernel does not say how many threads a user may have")
+	return ""
+}
 
 // A process that runs a policy can reach nothing: each of its threads has a filter
 // of calls, and gets no new rights.
@@ -29,9 +47,13 @@ func TestSealed(t *testing.T) { // not parallel: it looks for its own children
 		}
 	}
 	threads := 0
+	may := maxThreads(t, "self")
 	for _, id := range children(t) {
 		if slices.Contains(before, id) {
 			continue
+		}
+		if got := maxThreads(t, strconv.Itoa(id)); got != may {
+			t.Errorf("the process starts if its user has no more than %s threads, want %s as here", got, may)
 		}
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", id))
 		if err != nil {

@@ -15,8 +15,9 @@ type Manifest struct {
 	ByTime      bool // answers depend on Batch.Now
 	ByWorker    bool // answers depend on Batch.Worker
 
-	// Tick is how finely a policy by time sees the time: Batch.Now is cut to it,
-	// so that several servers agree. Zero is DefaultTick.
+	// Tick is how finely a policy by time sees the time, so that several servers
+	// agree: Batch.Now is when the present tick began, or the last time since then
+	// that a verdict of the policy named as its Until. Zero is DefaultTick.
 	Tick time.Duration
 
 	// WorkerLabels and Labels name the labels of the worker and of the job that

@@ -85,17 +85,11 @@ func (w *writer) begin(f *form, room []byte, call abi.Call, now time.Time, worke
 	putPair(room[abi.HRecords:], w.records, recordSize)
 	putPair(room[abi.HOut:], w.out, outSize)
 	if f.manifest.ByTime && !now.IsZero() {
-		le.PutUint64(room[abi.HNow:], uint64(now.Truncate(f.tick()).UnixNano()))
+		// Whoever asks has cut it to the tick, or to what a verdict named within one.
+		le.PutUint64(room[abi.HNow:], uint64(now.Truncate(policy.MinTick).UnixNano()))
 	}
 	putPair(room[abi.HText:], text, abi.TextSize)
 	return nil
-}
-
-func (f *form) tick() time.Duration {
-	if f.manifest.Tick > 0 {
-		return f.manifest.Tick
-	}
-	return policy.DefaultTick
 }
 
 // finish writes the block's length and returns it.

@@ -79,7 +79,7 @@ func (b Batch) Memory() []byte { return b.mem }
 // Len returns how many jobs or keys the batch has.
 func (b Batch) Len() int { return b.count }
 
-// Now returns the time in ns since 1970, cut to the manifest's tick; 0 if the
+// Now returns the time in ns since 1970, as of the last tick or Until; 0 if the
 // manifest does not declare time.
 func (b Batch) Now() int64 { return int64(get64(b.mem, abi.HNow)) }
 

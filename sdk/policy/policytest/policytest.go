@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -121,12 +122,42 @@ func (c *checker) batch(batch *policy.Batch) {
 	}
 	same("in another order", &shuffled, policy.MaxBatch, func(i int) int { return order[i] })
 	same("with other values of what it does not declare", c.poison(batch), policy.MaxBatch, in)
-	if c.manifest.ByTime {
-		later := *batch
-		later.Now = batch.Now.Truncate(c.tick()).Add(c.tick() - 1)
-		same("at the end of the same tick", &later, policy.MaxBatch, in)
+	if c.manifest.ByTime && c.manifest.Eligibility {
+		c.stands(batch, want)
 	}
 }
+
+// stands checks that verdicts stand for as long as they say: the board asks about all jobs anew
+// whenever the verdict on one of them ends within the tick.
+func (c *checker) stands(batch *policy.Batch, want *answers) {
+	tickEnds := batch.Now.Truncate(c.tick()).Add(c.tick())
+	ends := func(v policy.Verdict) time.Time {
+		if v.Until.IsZero() || v.Until.After(tickEnds) {
+			return tickEnds
+		}
+		return v.Until.Add(policy.MinTick - 1).Truncate(policy.MinTick)
+	}
+	var asked []time.Time
+	for _, v := range want.verdicts {
+		if at := ends(v); at.Before(tickEnds) && len(asked) < mostEnds && !slices.ContainsFunc(asked, at.Equal) {
+			asked = append(asked, at)
+		}
+	}
+	for _, at := range asked {
+		later := *batch
+		later.Now = at
+		got, ok := c.ask(&later, policy.MaxBatch)
+		for i, v := range want.verdicts {
+			if ok && ends(v).After(at) && got.verdicts[i].Decision != v.Decision {
+				c.problem("job %q gets %+v at %s, and before a verdict that stands until %s: %+v", batch.Jobs[i].Name, got.verdicts[i], at, ends(v), v)
+				break
+			}
+		}
+	}
+}
+
+// mostEnds bounds the times within a tick at which the policy is asked anew.
+const mostEnds = 4
 
 // valid checks answers by themselves.
 func (c *checker) valid(batch *policy.Batch, a *answers) {
@@ -141,7 +172,7 @@ func (c *checker) valid(batch *policy.Batch, a *answers) {
 			c.problem("job %q: reason %d of %d", batch.Jobs[i].Name, v.Reason, len(c.manifest.Reasons))
 		case v.Decision == policy.Defer && !c.manifest.ByTime:
 			c.problem("job %q is deferred by a policy that does not declare time", batch.Jobs[i].Name)
-		case !v.Until.IsZero() && c.manifest.ByTime && !v.Until.After(batch.Now.Truncate(c.tick())):
+		case !v.Until.IsZero() && c.manifest.ByTime && !v.Until.After(batch.Now):
 			c.problem("job %q: a verdict until %s, which is past at %s", batch.Jobs[i].Name, v.Until, batch.Now)
 		}
 	}

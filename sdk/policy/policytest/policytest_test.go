@@ -72,9 +72,18 @@ func TestProblems(t *testing.T) {
 		{"undeclared label", &fake{manifest: ordering, score: func(b *policy.Batch, i int) int64 { return int64(len(label(b, i, "undeclared"))) }}, "what it does not declare"},
 		{"undeclared worker", &fake{manifest: ordering, score: func(b *policy.Batch, _ int) int64 { return int64(len(b.Worker)) }}, "what it does not declare"},
 		{"undeclared time", &fake{manifest: ordering, score: func(b *policy.Batch, _ int) int64 { return b.Now.Unix() }}, "what it does not declare"},
-		{"finer than its tick", &fake{manifest: byTime, eligible: func(b *policy.Batch, _ int) policy.Verdict {
-			return policy.Verdict{Decision: policy.Allow, Until: b.Now.Add(time.Second)}
-		}}, "at the end of the same tick"},
+		{"takes back", &fake{manifest: byTime, eligible: func(b *policy.Batch, i int) policy.Verdict {
+			if b.Jobs[i].Attempt == 0 || b.Now.Second() < 10 {
+				return policy.Verdict{Decision: policy.Allow, Until: b.Now.Truncate(time.Minute).Add(time.Duration(1+b.Jobs[i].Attempt) * 10 * time.Second)}
+			}
+			return policy.Verdict{}
+		}}, "before a verdict that stands until"},
+		{"good within a tick", &fake{manifest: byTime, eligible: func(b *policy.Batch, _ int) policy.Verdict {
+			if open := b.Now.Truncate(time.Minute).Add(20 * time.Second); b.Now.Before(open) {
+				return policy.Verdict{Decision: policy.Defer, Until: open}
+			}
+			return policy.Verdict{Decision: policy.Allow}
+		}}, ""},
 		{"good windows", &fake{manifest: byTime, eligible: func(b *policy.Batch, _ int) policy.Verdict {
 			return policy.Verdict{Decision: policy.Defer, Until: b.Now.Truncate(time.Minute).Add(time.Hour)}
 		}}, ""},

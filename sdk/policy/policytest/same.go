@@ -11,7 +11,7 @@ import (
 // Batch makes n usual jobs for a policy with this manifest.
 func Batch(m policy.Manifest, n int, seed uint64) *policy.Batch {
 	c := &checker{manifest: m, random: rand.New(rand.NewPCG(seed, 0x706f6c))} //nolint:gosec // repeatable
-	b := &policy.Batch{Now: start, Worker: c.labels(m.WorkerLabels)}
+	b := &policy.Batch{Now: c.now(start), Worker: c.labels(m.WorkerLabels)}
 	for i := range n {
 		b.Jobs = append(b.Jobs, c.job(i))
 	}

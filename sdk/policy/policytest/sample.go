@@ -24,11 +24,19 @@ func (c *checker) tick() time.Duration {
 // start is about the time of a batch.
 var start = time.Date(2026, 11, 21, 13, 37, 42, 123456789, time.UTC)
 
+// now is a time as a board shows it to the policy.
+func (c *checker) now(at time.Time) time.Time {
+	if c.manifest.ByTime {
+		at = at.Truncate(c.tick())
+	}
+	return at
+}
+
 // batches are usual jobs, and jobs at the ends of what there can be.
 func (c *checker) batches() []*policy.Batch {
 	var all []*policy.Batch
 	for round := range 4 {
-		b := &policy.Batch{Now: start.Add(time.Duration(c.random.Int64N(int64(8 * 24 * time.Hour))))}
+		b := &policy.Batch{Now: c.now(start.Add(time.Duration(c.random.Int64N(int64(8 * 24 * time.Hour)))))}
 		if round > 0 {
 			b.Worker = c.labels(c.manifest.WorkerLabels)
 		}
@@ -37,7 +45,7 @@ func (c *checker) batches() []*policy.Batch {
 		}
 		all = append(all, b)
 	}
-	return append(all, &policy.Batch{Now: start, Jobs: c.extremes()})
+	return append(all, &policy.Batch{Now: c.now(start), Jobs: c.extremes()})
 }
 
 func (c *checker) job(i int) policy.Job {
@@ -157,7 +165,7 @@ func (c *checker) relabel(labels []job.Label, patterns []string) (changed []job.
 
 // keys are usual groups, and groups at the ends of what there can be.
 func (c *checker) keys() *policy.Keys {
-	k := &policy.Keys{Now: start}
+	k := &policy.Keys{Now: c.now(start)}
 	for i := range 60 {
 		k.Keys = append(k.Keys, policy.Key{
 			Key: fmt.Sprintf("key-%d", i), Running: c.random.Int64N(20), Waiting: c.random.Int64N(1000), Served: c.random.Int64N(5000), Oldest: start.Add(-time.Hour),
