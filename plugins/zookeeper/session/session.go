@@ -110,12 +110,36 @@ func (cl *Client) dial() error {
 	} else {
 		cl.done.Go(func() {
 			defer close(authed)
-			if err := conn.AddAuth(cl.config.Scheme, []byte(cl.config.Secret)); err != nil {
-				cl.config.Logger.Error("ZooKeeper did not take the credentials", "scheme", cl.config.Scheme, "error", err)
-			}
+			cl.identify(conn)
 		})
 	}
 	return nil
+}
+
+// identify gives conn's credentials until a server has answered. The library gives them again
+// on its later connections, but only those that a server has taken once.
+func (cl *Client) identify(conn *zk.Conn) {
+	for {
+		err := conn.AddAuth(cl.config.Scheme, []byte(cl.config.Secret))
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, zk.ErrNoServer) && !lostConnection(err) {
+			cl.config.Logger.Error("ZooKeeper did not take the credentials", "scheme", cl.config.Scheme, "error", err)
+			return
+		}
+		cl.mu.Lock()
+		replaced := conn != cl.conn
+		cl.mu.Unlock()
+		select {
+		case <-cl.closed:
+			return
+		default:
+		}
+		if replaced {
+			return
+		}
+	}
 }
 
 // maxReply bounds what a server may send at once: the names in a folder of a

@@ -334,8 +334,8 @@ func (b *board) oldAnswers(at instant) [][16]byte {
 	return list
 }
 
-// listAnswers finds the answers that earlier hosts have left. When they were
-// given is not looked at: they are forgotten a window from now.
+// listAnswers finds the answers that other hosts have given and perhaps left. When they
+// were given is not looked at: they are forgotten a window from now.
 func (b *board) listAnswers(ctx context.Context) error {
 	folder, err := b.client().List(ctx, b.at.answers())
 	if err != nil && !session.NoNode(err) {
@@ -346,7 +346,7 @@ func (b *board) listAnswers(ctx context.Context) error {
 	now := b.instant().millis()
 	for _, name := range folder.Names {
 		var request [16]byte
-		if n, err := hex.Decode(request[:], []byte(name[:min(len(name), 32)])); err == nil && n == len(request) {
+		if n, err := hex.Decode(request[:], []byte(name[:min(len(name), 32)])); err == nil && n == len(request) && b.past.answers[request] == 0 {
 			b.past.answered(request, now)
 		}
 	}

@@ -34,12 +34,14 @@ type board struct {
 	loaded     bool
 	loadedOnce bool   // everything was read at least once, so that what is missing is gone
 	fault      error  // why the board is not loaded, as far as is known
+	openers    int    // calls of OpenBoard under way: only for them a board is made that is not there
 	loads      uint64 // how often everything that was read was forgotten, to be read anew
 	root       root
 	frozen     uint64               // the change that froze the board for a move; 0: it is not frozen
 	rootEvent  <-chan session.Event // the watch of the root; nil: it has fired
 	rootDue    bool                 // it has fired, and the root was not read since
 	acl        []session.ACL
+	earlier    logCount // how far the log was known before; zero: whoever opened the board was told since
 
 	jobs  map[job.ID]*view
 	names map[string]job.ID // of the postings' nodes
@@ -90,6 +92,7 @@ func newBoard(s *Store, name string, at layout) *board {
 
 // clear forgets everything that was read.
 func (b *board) clear() {
+	b.remember()
 	b.jobs, b.names, b.bad = map[job.ID]*view{}, map[string]job.ID{}, map[string]unread{}
 	b.tally, b.past, b.holds, b.limits = tally{}, newPast(), nil, map[string]int64{}
 	b.folder, b.log = follower{dirty: true}, logFollower{follower: follower{dirty: true}, ahead: map[int32]uint64{}}
@@ -97,9 +100,11 @@ func (b *board) clear() {
 	b.loads++
 }
 
+// configure takes what OpenBoard says of the board; opened follows.
 func (b *board) configure(spec driver.BoardSpec, settings boardSettings) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.openers++
 	spec.Settings, spec.Witness = nil, nil
 	other := spec.Window != b.spec.Window
 	b.spec, b.settings = spec, settings
@@ -111,6 +116,13 @@ func (b *board) configure(spec driver.BoardSpec, settings boardSettings) {
 		}
 	}
 	b.wake()
+}
+
+// opened notes that a call of OpenBoard is over.
+func (b *board) opened() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.openers--
 }
 
 // wake lets the board's goroutine look at what there is to do.

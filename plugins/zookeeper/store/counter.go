@@ -225,7 +225,8 @@ func (c *counter) moved(n int64) {
 	c.value = max(c.value+n, 0)
 }
 
-// tidyCounters does trimCounters where it is due, on one of the hosts.
+// tidyCounters does trimCounters where it is due, on one of the hosts, and looks for answers
+// that nobody forgets.
 func (b *board) tidyCounters(ctx context.Context) error {
 	b.mu.Lock()
 	due := time.Now().After(b.past.counters) && !b.spec.Observe && b.hosts.first(b.name)
@@ -236,11 +237,14 @@ func (b *board) tidyCounters(ctx context.Context) error {
 	if !due {
 		return nil
 	}
+	if err := b.listAnswers(ctx); err != nil { // of hosts that are gone
+		return err
+	}
 	return b.trimCounters(ctx, counterIdle)
 }
 
 // trimCounters takes away what has stood at 0 for so long, by the server's clock, rates whose
-// period ended as long ago, and groups that count nothing.
+// period ended as long ago, keys that no job has, and groups that count nothing.
 func (b *board) trimCounters(ctx context.Context, idle time.Duration) error {
 	err := b.trimNodes(ctx, b.at.limits(), func(node session.Node) bool {
 		value, _ := binary.Varint(node.Data)
@@ -252,6 +256,12 @@ func (b *board) trimCounters(ctx context.Context, idle time.Duration) error {
 	err = b.trimNodes(ctx, b.at.rates(), func(node session.Node) bool {
 		e, err := decodeKey(node.Data)
 		return err == nil && b.now().wall.Sub(e.Until) >= idle
+	})
+	if err != nil {
+		return err
+	}
+	err = b.trimNodes(ctx, b.at.keys(), func(node session.Node) bool {
+		return b.now().wall.Sub(atMillis(node.Stat.Mtime)) >= idle && b.freeKey(ctx, node.Data)
 	})
 	if err != nil {
 		return err

@@ -113,8 +113,11 @@ func (b *board) changeOf(op *driver.Op, plan *transition.Plan, v *view, at insta
 		ch.dropAttached(v)
 		ch.rec = &record{place: purged, stamps: ch.rec.stamps}
 	case driver.Update:
-		if !v.held() {
+		switch {
+		case !v.held():
 			ch.holdOrFree(at)
+		case v.claim() != nil && !ch.rec.claim.noExpiry: // it counts from the record's last write
+			ch.rec.claim.lease = max(v.left(at), 0)
 		}
 	default: // Post, Release
 		ch.holdOrFree(at)

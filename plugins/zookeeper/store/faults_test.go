@@ -32,24 +32,35 @@ func TestCutConnection(t *testing.T) {
 // TestLostSession keeps the driver away until its session has expired.
 func TestLostSession(t *testing.T) {
 	t.Parallel()
-	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
-	p := testserver.NewProxy(t, z.Servers()[0])
-	d := openWith(t, settingsOf([]string{p.Addr()}, map[string]any{"session_timeout": "1s"}))
-	k := sit(t, d, "/taskflow/jobs", nil)
-	generation := k.status.Generation
-	k.through(func() {
-		p.Sever(true)
-		time.Sleep(5 * time.Second) // ZooKeeper forgets a session two ticks after its timeout
-		p.Sever(false)
-		time.Sleep(time.Second)
-	})
-	k.open()
-	if k.status.Loss != "" || k.status.Generation != generation {
-		t.Errorf("only the session was lost, and the board says %q at generation %d", k.status.Loss, k.status.Generation)
+	for name, more := range map[string]map[string]any{
+		"open to all": {},
+		"for one user": { // who is to be known in the next session as well
+			"auth": map[string]any{"credentials": "board:secret"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+			p := testserver.NewProxy(t, z.Servers()[0])
+			settings := settingsOf([]string{p.Addr()}, more)
+			settings["session_timeout"] = "1s"
+			k := sit(t, openWith(t, settings), "/taskflow/jobs", nil)
+			generation := k.status.Generation
+			k.through(func() {
+				p.Sever(true)
+				time.Sleep(5 * time.Second) // ZooKeeper forgets a session two ticks after its timeout
+				p.Sever(false)
+				time.Sleep(time.Second)
+			})
+			k.open()
+			if k.status.Loss != "" || k.status.Generation != generation {
+				t.Errorf("only the session was lost, and the board says %q at generation %d", k.status.Loss, k.status.Generation)
+			}
+			k.watch()
+			id := k.post("after", `{}`, nil)
+			k.sees(id, job.Unclaimed, "a job was posted after all that")
+		})
 	}
-	k.watch()
-	id := k.post("after", `{}`, nil)
-	k.sees(id, job.Unclaimed, "a job was posted after all that")
 }
 
 // TestDeafServer has a connection through which nothing comes any more.

@@ -181,22 +181,30 @@ func (b *board) sameRecord(ctx context.Context, v *view) (bool, error) {
 // find looks for the posting of a job that was not known to have one: another
 // host may have posted it a moment ago.
 func (b *board) find(ctx context.Context, v, old *view) (bool, error) {
-	known := b.lists.Load()
-	b.mu.Lock()
-	again, wait := v.rec != nil || b.stale(), time.Until(b.folder.next)
-	b.mu.Unlock()
-	if !again {
-		return false, nil
+	for {
+		known := b.lists.Load()
+		b.mu.Lock()
+		busy, wait := b.folder.busy, time.Until(b.folder.next)
+		again := v.rec != nil || busy || b.stale()
+		b.mu.Unlock()
+		if !again {
+			return false, nil
+		}
+		if busy { // what is being listed has it perhaps
+			known, wait = known-1, 0
+		}
+		// Whatever asks, lists keep their pace. All who wait are served by one.
+		if err := sleep.For(ctx, wait); err != nil {
+			return false, &job.Error{Kind: job.Interrupted, Err: err}
+		}
+		if err := b.listFolder(ctx, known); err != nil {
+			return false, err
+		}
+		b.mu.Lock()
+		now := b.jobs[v.id]
+		b.mu.Unlock()
+		if found := now != nil && now != old && now.node != ""; found || !busy {
+			return found, nil
+		}
 	}
-	// Whatever asks, lists keep their pace. All who wait are served by one.
-	if err := sleep.For(ctx, wait); err != nil {
-		return false, &job.Error{Kind: job.Interrupted, Err: err}
-	}
-	if err := b.listFolder(ctx, known); err != nil {
-		return false, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.jobs[v.id]
-	return now != nil && now != old && now.node != "", nil
 }

@@ -286,12 +286,12 @@ func (b *board) compare(folder session.Folder) []func(context.Context) error {
 		case !known && b.bad[b.at.Job(name)].problem == "":
 			work = append(work, func(ctx context.Context) error { return b.adopt(ctx, name) })
 		case !known || v == nil:
-		case locked != (v.lock != nil) && v.position() <= uint64(folder.Stat.Pzxid):
+		case locked && v.lock == nil, !locked && v.lock != nil && v.lock.czxid <= uint64(folder.Stat.Pzxid):
 			work = append(work, b.refreshLater(id))
 		}
 	}
 	for name, id := range b.names {
-		if v := b.jobs[id]; !listed[name] && v != nil && v.node == name && v.position() <= uint64(folder.Stat.Pzxid) {
+		if v := b.jobs[id]; !listed[name] && v != nil && v.node == name && v.czxid <= uint64(folder.Stat.Pzxid) {
 			work = append(work, b.refreshLater(id))
 		}
 	}

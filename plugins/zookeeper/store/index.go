@@ -111,12 +111,13 @@ func (b *board) learn(old, v *view) *view {
 	}
 	after := v.sign(at)
 	byUs := v.rec != nil && (old == nil || old.recZxid != v.recZxid)
+	unlogged := byUs && old != nil && old.rec != nil && old.rec.version == v.rec.version
 	switch {
-	case byUs && old != nil && old.rec != nil && old.rec.version == v.rec.version && before == after:
+	case unlogged && before == after:
 		b.put(v)
 		b.emit(job.Extended, v.show(at, 0), v.rec.position, v.rec.changedAt, "", v.owner())
-	case byUs && after.claim == 0:
-		b.put(v)
+	case byUs && after.claim == 0 && (!unlogged || before.state == job.Unknown):
+		b.put(v) // where it is unlogged, another host wrote down first what another program did
 	case before == after:
 		b.put(v)
 		return v

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -164,6 +167,40 @@ func TestIdleCounters(t *testing.T) {
 	}
 	s.post(t, driver.Limit{Key: "goes/away", Weight: 3, Max: 5}) // though it is believed to be there
 	s.one(t, driver.Op{Kind: driver.Tally, Group: "goes/away", Close: true})
+}
+
+// TestIdleKeys takes away keys that no job has, and no other.
+func TestIdleKeys(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	s, b := inside(t, z, Options{})
+	post := func(key driver.Key) job.ID {
+		id := job.ID{1}
+		_, _ = rand.Read(id[1:]) // never fails
+		p := &driver.Posting{ID: id, Name: "a job", Encoding: job.JSON, Details: []byte(`{}`)}
+		s.one(t, driver.Op{Kind: driver.Post, Job: id, Posting: p, Event: job.Posted, Keys: []driver.Key{key}})
+		return id
+	}
+	for n := range 5 {
+		s.one(t, driver.Op{Kind: driver.Remove, Job: post(driver.Key{Name: fmt.Sprint("goes/", n), Open: true})})
+	}
+	s.one(t, driver.Op{Kind: driver.Remove, Job: post(driver.Key{Name: "numbered", Number: 7})})
+	s.one(t, driver.Op{Kind: driver.Remove, Job: post(driver.Key{Name: "for an hour", For: time.Hour})})
+	post(driver.Key{Name: "open", Open: true})
+	stay := []string{escape("for an hour"), "numbered", "open"}
+	for _, tc := range []struct {
+		idle time.Duration
+		want int
+	}{{time.Hour, len(stay) + 5}, {-time.Hour, len(stay)}} {
+		if err := b.trimCounters(t.Context(), tc.idle); err != nil {
+			t.Fatal(err)
+		}
+		folder, err := s.client.List(t.Context(), b.at.keys())
+		if slices.Sort(folder.Names); err != nil || len(folder.Names) != tc.want || tc.want == len(stay) && !slices.Equal(folder.Names, stay) {
+			t.Errorf("idle for %v: there are the keys %v (%v), want %d", tc.idle, folder.Names, err, tc.want)
+		}
+	}
+	post(driver.Key{Name: "goes/0", Open: true}) // is free to be taken again
 }
 
 // TestClaimStandsWhileBoardIsReadAnew has the root be unreadable while the board is

@@ -139,6 +139,23 @@ func (b *board) takeKeys(ctx context.Context, id job.ID, keys []driver.Key, do f
 	}
 }
 
+// freeKey reports whether what a key's node holds says nothing any more. A key that cannot be
+// read, or whose job cannot, stays.
+func (b *board) freeKey(ctx context.Context, data []byte) bool {
+	e, err := decodeKey(data)
+	if err != nil || !e.Dead(false, b.now().wall) {
+		return false
+	}
+	if !e.Open {
+		return true
+	}
+	if v := b.known(e.Job); v != nil && v.onBoard() {
+		return false
+	}
+	v, err := b.fetch(ctx, e.Job, recorded) // another host may have put it back since
+	return err == nil && !v.onBoard() && !v.adrift()
+}
+
 func (k keyNodes) missing() bool {
 	for _, one := range k {
 		if !one.there {

@@ -31,8 +31,19 @@ func (b *board) run() {
 		if b.life.Err() == nil {
 			b.store.log.Warn("a board cannot be followed; it is read anew", "board", b.name, "error", err)
 		}
-		_ = sleep.For(b.life, wait) // at the end of life the loop ends
+		b.rest(wait)
 		wait = min(2*wait, 5*time.Second)
+	}
+}
+
+// rest waits for a while, or until there is something to do.
+func (b *board) rest(wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.kick:
+	case <-b.life.Done():
 	}
 }
 
@@ -128,7 +139,8 @@ func (b *board) load(ctx context.Context, lost <-chan struct{}) error {
 	return nil
 }
 
-// prepare reads the root, and makes it where it is missing.
+// prepare reads the root, and makes it where it is missing and somebody opens the board.
+// Otherwise another host has dropped it, and it is not for this one to undo that.
 func (b *board) prepare(ctx context.Context) error {
 	acl, err := b.client().ACLOf(ctx, b.at.Board)
 	if session.NoNode(err) {
@@ -142,9 +154,12 @@ func (b *board) prepare(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	b.acl = acl
-	observe := b.spec.Observe
+	observe, asked := b.spec.Observe, b.openers > 0
 	b.mu.Unlock()
 	r, event, err := b.watchRoot(ctx)
+	if err == nil && !r.there && !observe && !asked {
+		return job.Errorf(job.Unavailable, "%s is gone: the board was dropped, or ZooKeeper was made anew; whoever opens the board makes it again", b.at.own)
+	}
 	if err == nil && !r.there && !observe {
 		if err := b.makeRoot(ctx, r.generation); err != nil {
 			return err

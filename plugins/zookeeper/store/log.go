@@ -83,6 +83,7 @@ func decodeEntry(data []byte) (entry, error) {
 // A logFollower is how far the log is known.
 type logFollower struct {
 	follower
+	of     root             // the board's when the log was read first
 	number int32            // the number of the first entry that is not known
 	ahead  map[int32]uint64 // entries after it that are known, with their positions
 }
@@ -140,7 +141,7 @@ func (b *board) beginLog(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
-		b.log.number = created(folder.Stat)
+		b.log.of, b.log.number = b.root, created(folder.Stat)
 		b.log.upTo = uint64(folder.Stat.Pzxid)
 		b.reached(b.log.upTo)
 	}
@@ -159,7 +160,10 @@ func (b *board) listLog(ctx context.Context) (failed error) {
 	horizon := b.begin(&b.log.follower)
 	defer func() { b.finished(&b.log.follower, failed) }()
 	begun := time.Now()
-	folder, err := b.client().ListWatched(ctx, b.at.log(b.series()))
+	b.mu.Lock()
+	series, known := b.root.log, b.log.number
+	b.mu.Unlock()
+	folder, err := b.client().ListWatched(ctx, b.at.log(series))
 	if session.NoNode(err) {
 		if err := b.sameRoot(ctx); err != nil {
 			return err // the log has begun anew in another folder
@@ -171,6 +175,9 @@ func (b *board) listLog(ctx context.Context) (failed error) {
 	}
 	if err != nil {
 		return err
+	}
+	if created(folder.Stat)-known < 0 {
+		return errAgain // ZooKeeper was put back, and the session with it
 	}
 	b.mu.Lock()
 	b.log.event = folder.Event

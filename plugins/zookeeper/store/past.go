@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/plugins/taskflow"
@@ -40,8 +41,11 @@ func newPast() past {
 	return past{answers: map[[16]byte]int64{}, counters: time.Now().Add(counterPause), retention: newRetention()}
 }
 
-// trimPause is how often the past is gone through.
-const trimPause = time.Second
+// How often the past is gone through: by the host that forgets, and by the others.
+const (
+	trimPause = time.Second
+	missPause = 10 * time.Second
+)
 
 // bury writes down that jobs have ended whose postings another program took
 // away: in TaskFlow's trash if they lie there, else for good.
@@ -63,12 +67,13 @@ func (b *board) bury(ctx context.Context) error {
 	if observe {
 		return nil
 	}
+	aside := sync.OnceValues(func() (map[job.ID]string, error) { return b.strays(ctx) })
 	for i, id := range ids {
 		v := b.known(id)
 		if v == nil || !v.gone() {
 			continue
 		}
-		if err := b.buryOne(ctx, v); err != nil {
+		if err := b.buryOne(ctx, v, aside); err != nil {
 			b.mu.Lock()
 			b.past.vanished = append(b.past.vanished, ids[i:]...)
 			b.mu.Unlock()
@@ -78,17 +83,36 @@ func (b *board) bury(ctx context.Context) error {
 	return nil
 }
 
-func (b *board) buryOne(ctx context.Context, v *view) error {
-	ch := &change{rec: v.rec.clone(), event: job.ForeignChange, quiet: true, changed: true}
-	ch.rec.claim, ch.rec.lock = nil, 0
-	if v.post.ID == v.id {
-		gone := *v
-		gone.node = "known once"
-		gone.carry(ch.rec)
+// buryOne buries a job; aside gives what lies in the trash and no record says so.
+func (b *board) buryOne(ctx context.Context, v *view, aside func() (map[job.ID]string, error)) error {
+	if v.last == "" && v.rec.node == "" { // nobody wrote down the number that ZooKeeper gave its posting
+		found, err := aside()
+		if err != nil {
+			return err
+		}
+		named := *v
+		named.last = found[v.id]
+		v = &named
 	}
-	where, _, err := b.inTrash(ctx, v)
+	ch := &change{rec: v.rec.clone(), event: job.ForeignChange, changed: true}
+	ch.rec.claim, ch.rec.lock = nil, 0
+	where, p, err := b.inTrash(ctx, v)
 	if err != nil {
 		return err
+	}
+	gone := *v
+	if where != "" && v.post.ID != v.id { // the posting was never read where it was
+		stat, err := b.client().Exists(ctx, b.at.record(v.id))
+		if err != nil {
+			return err
+		}
+		if stat != nil {
+			gone.post, gone.czxid, gone.posted = p, v.rec.placed, stat.Ctime
+		}
+	}
+	if gone.post.ID == v.id {
+		gone.node = "known once"
+		gone.carry(ch.rec)
 	}
 	if where != "" {
 		ch.rec.place, ch.rec.trash = inTrash, where
@@ -118,7 +142,7 @@ func (b *board) adoptTrash(ctx context.Context, old, v *view) (bool, error) {
 	if err != nil || where == "" {
 		return false, err
 	}
-	ch := &change{rec: &record{place: inTrash, trash: where}, event: job.ForeignChange, quiet: true, changed: true}
+	ch := &change{rec: &record{place: inTrash, trash: where}, event: job.ForeignChange, changed: true}
 	old.carry(ch.rec)
 	if _, _, err = b.commit(ctx, v, ch); session.Conflict(err) {
 		err = nil // another host was faster
@@ -153,31 +177,113 @@ func (b *board) inTrash(ctx context.Context, v *view) (string, taskflow.Posting,
 	return path, p, nil
 }
 
+// strays returns the postings' names of the jobs in the trash of which no record that is known
+// says that they are there. Some are those of boards beside this one.
+func (b *board) strays(ctx context.Context) (map[job.ID]string, error) {
+	folder, err := b.client().List(ctx, b.at.Trash)
+	if err != nil && !session.NoNode(err) {
+		return nil, err
+	}
+	b.mu.Lock()
+	known := map[string]bool{}
+	for _, v := range b.jobs {
+		if v.rec != nil && v.rec.place == inTrash {
+			known[base(v.rec.trash)] = true
+		}
+	}
+	b.mu.Unlock()
+	ids := make([]job.ID, len(folder.Names))
+	var work []func(context.Context) error
+	for i, name := range folder.Names {
+		if known[name] {
+			continue
+		}
+		work = append(work, func(ctx context.Context) error {
+			node, err := b.client().Get(ctx, b.at.Trashed(name))
+			if err != nil && !session.NoNode(err) {
+				return err
+			}
+			if p, err := taskflow.DecodeZooKeeper(node.Data); err == nil {
+				ids[i] = p.ID
+			}
+			return nil
+		})
+	}
+	if err := together(ctx, work); err != nil {
+		return nil, err
+	}
+	found := map[job.ID]string{}
+	for i, id := range ids {
+		if id != (job.ID{}) {
+			found[id] = folder.Names[i]
+		}
+	}
+	return found, nil
+}
+
 // trim forgets what is older than the board remembers, or more than it may. Of
-// several hosts one does it.
+// several hosts one deletes the records, and the others find them gone.
 func (b *board) trim(ctx context.Context) error {
 	b.mu.Lock()
 	now := time.Now()
 	idle := b.tally.ended+b.tally.gone == 0 && len(b.past.answers) == 0
-	if now.Before(b.past.next) || idle || b.spec.Observe || !b.hosts.first(b.name) {
+	if now.Before(b.past.next) || idle || b.spec.Observe {
 		b.mu.Unlock()
 		return nil
 	}
-	b.past.next = now.Add(trimPause)
+	first := b.hosts.first(b.name)
+	b.past.next = now.Add(map[bool]time.Duration{true: trimPause, false: missPause}[first])
 	forget, strip := b.tooMuch(b.instant())
 	answers := b.oldAnswers(b.instant())
 	b.mu.Unlock()
 	var work []func(context.Context) error
+	switch {
+	case first:
+		work = b.trimRecords(forget, strip)
+	case len(forget) > 0:
+		work = append(work, b.missRecords)
+	}
+	for _, request := range answers {
+		work = append(work, func(ctx context.Context) error { return b.forgetAnswer(ctx, request) })
+	}
+	return together(ctx, work)
+}
+
+// trimRecords returns the work of forgetting jobs, and of what has to make room.
+func (b *board) trimRecords(forget []*view, strip []stripping) (work []func(context.Context) error) {
 	for part := range slices.Chunk(forget, forgetAtOnce) {
 		work = append(work, func(ctx context.Context) error { return b.forget(ctx, part) })
 	}
 	for _, v := range strip {
 		work = append(work, func(ctx context.Context) error { return b.strip(ctx, v) })
 	}
-	for _, request := range answers {
-		work = append(work, func(ctx context.Context) error { return b.forgetAnswer(ctx, request) })
+	return work
+}
+
+// missRecords finds out which jobs that are over another host has forgotten, which tells
+// nobody, and forgets them here.
+func (b *board) missRecords(ctx context.Context) error {
+	b.mu.Lock()
+	missed := map[job.ID]*view{}
+	for id := range b.past.retention.jobs {
+		missed[id] = b.jobs[id]
 	}
-	return together(ctx, work)
+	b.mu.Unlock()
+	there, err := b.listRecords(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range there {
+		delete(missed, id)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, v := range missed {
+		if b.jobs[id] == v {
+			b.put(&view{id: id})
+		}
+	}
+	return nil
 }
 
 // forgetAtOnce is how many records go in one transaction.

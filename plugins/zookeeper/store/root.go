@@ -35,10 +35,6 @@ const (
 	rootSize    = 1 + 16 + 8 + 4
 	movedFormat = 2                // of a board that moves, or came from another store; programs of before read no such root
 	movedSize   = rootSize + 8 + 1 // and then what Passage.Bytes gives
-
-	// memorySize is that of BoardStatus.Memory: the root's id, the generation and
-	// the position.
-	memorySize = 32
 )
 
 // moved reports whether there is more to say of the board than of one that stayed.
@@ -165,33 +161,6 @@ func (b *board) raise(ctx context.Context, r root, atLeast uint64) error {
 	return nil
 }
 
-// recall says what a host's memory, and what it has seen, tell of the store: that
-// changes were lost, and which generation there was before. position is the store's.
-func (r root) recall(memory []byte, seen, position uint64) (lost string, generation uint64) {
-	if len(memory) != memorySize {
-		return "", 0
-	}
-	id, before, was := [16]byte(memory), binary.BigEndian.Uint64(memory[16:]), binary.BigEndian.Uint64(memory[24:])
-	was = max(was, seen)
-	switch {
-	case id == [16]byte{}:
-		return "", before
-	case id != r.id:
-		return "the board is gone or another one is in its place: what was done on it is lost", before
-	case was > position:
-		return fmt.Sprintf("ZooKeeper was put back to an earlier state: the board is at change 0x%x and was at 0x%x", position, was), before
-	case before < r.generation:
-		return fmt.Sprintf("the board lost changes before, and is in generation %d since, after generation %d", r.generation, before), before
-	}
-	return "", before
-}
-
-func (r root) memory(position uint64) []byte {
-	out := append(make([]byte, 0, memorySize), r.id[:]...)
-	out = binary.BigEndian.AppendUint64(out, r.generation)
-	return binary.BigEndian.AppendUint64(out, position)
-}
-
 // open waits until the board is loaded and says how it stands. What the host
 // remembers of it tells whether changes were lost; then a new generation begins.
 func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.BoardStatus, error) {
@@ -200,6 +169,7 @@ func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.Bo
 		if err := b.ready(ctx); err != nil {
 			return driver.BoardStatus{}, err
 		}
+		epoch, _ := b.client().Epoch()
 		if same, err := b.latestRoot(ctx); err != nil || !same {
 			if err != nil {
 				return driver.BoardStatus{}, err
@@ -209,7 +179,16 @@ func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.Bo
 		if err := b.catchUp(ctx); err != nil {
 			return driver.BoardStatus{}, err
 		}
+		log, earlier, known, err := b.countLog(ctx)
+		if err != nil {
+			return driver.BoardStatus{}, err
+		}
+		now, _ := b.client().Epoch()
 		b.mu.Lock()
+		if now != epoch || !b.loaded || known && log.series != b.root.log { // another session may see less of the store
+			b.mu.Unlock()
+			continue
+		}
 		r, observe := b.root, b.spec.Observe
 		position := uint64(b.instant().shown(b.horizon))
 		if r.passage.Receiving { // who watched the board in the other store begins anew here
@@ -219,6 +198,9 @@ func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.Bo
 		missing := !r.there && !observe
 		b.mu.Unlock()
 		lost, before := r.recall(memory, seen, position)
+		if known && lost == "" {
+			lost, before = earlier.lost(&r, log), max(before, earlier.generation)
+		}
 		switch {
 		case missing:
 			b.reload(job.Errorf(job.Unavailable, "the board's folders are being made"))
@@ -228,11 +210,13 @@ func (b *board) open(ctx context.Context, memory []byte, seen uint64) (driver.Bo
 				return driver.BoardStatus{}, err
 			}
 			loss = lost
+			b.forgetLog()
 			b.reload(job.Errorf(job.Unavailable, "the board begins a new generation"))
 			continue
 		case lost != "" && loss == "":
 			loss = lost // another host has begun the generation already
 		}
+		b.recalled(&earlier)
 		status.Loss = loss
 		if observe && lost != "" {
 			status.Generation = max(before, r.generation) + 1

@@ -106,6 +106,35 @@ func TestSiblings(t *testing.T) {
 	}
 }
 
+// TestTrashedUnseen has boardd post jobs, and TaskFlow claim them and set them aside or consume
+// them while nobody of boardd is there. Nothing but the trash says under which numbers
+// ZooKeeper put them on the board.
+func TestTrashedUnseen(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	d := openWith(t, settingsOf(z.Servers(), nil))
+	k := sit(t, d, "/taskflow/jobs", nil)
+	aside, over := k.post("set aside", `{"a": 1}`, nil), k.post("consumed", `{}`, nil)
+	posted := k.read(aside).Posting
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f := testserver.StartTaskFlow(t)
+	python := f.Connect("python", testserver.Args{"board": "zookeeper", "hosts": z.Servers()[0], "path": "/taskflow/jobs"}, 0)
+	for how, id := range map[string]job.ID{"trash": aside, "consume": over} {
+		k.until("TaskFlow claims the job", func() bool { return python.Claim(id.String(), "w", 0) == nil })
+		k.until("TaskFlow ends the job", func() bool { return python.End(how, id.String(), "w") == nil })
+	}
+	k = sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
+	k.until("the job is found in the trash", func() bool { return k.read(aside).State == job.Trashed })
+	k.state(over, job.Complete, "TaskFlow consumed it")
+	if now := k.read(aside).Posting; now.Name != posted.Name || !now.CreatedAt.Equal(posted.CreatedAt) || string(now.Details) != `{"a": 1}` {
+		t.Errorf("set aside while nobody was there, the job is %+v, and was %+v", now, posted)
+	}
+	k.must(driver.Op{Kind: driver.Restore, Job: aside})
+	k.state(aside, job.Unclaimed, "restored")
+}
+
 // written reports whether it is in ZooKeeper that the board saw a job.
 func (k *desk) written(z *testserver.ZooKeeperEnsemble, id job.ID) bool {
 	k.Helper()

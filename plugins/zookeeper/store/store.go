@@ -80,6 +80,7 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		b.configure(spec, settings)
 	}
 	s.mu.Unlock()
+	defer b.opened()
 	return b.open(ctx, spec.Witness, uint64(spec.Seen))
 }
 

@@ -12,6 +12,7 @@ var leaseChecks = []check{
 	{name: "lease/needs-token", run: leaseNeedsToken},
 	{name: "lease/invalid", run: leaseInvalid},
 	{name: "lease/shorter", run: leaseShorter, waits: true},
+	{name: "lease/update", run: leaseUpdate, waits: true},
 }
 
 func leaseExtend(e *env) {
@@ -85,5 +86,23 @@ func leaseShorter(e *env) {
 	e.must(op)
 	e.lapse()
 	e.refused(byToken(driver.Remove, c), job.LeaseLost, "the lease was made shorter, and ran out")
+	e.claim(p.ID, "another")
+}
+
+// leaseUpdate checks that an update of a claimed job leaves the lease as it is: whoever only
+// says how far the work has come does not hold the job for longer.
+func leaseUpdate(e *env) {
+	p := e.post()
+	c := e.claimFor(p.ID, "w", 4*job.MinLease)
+	e.wait(job.MinLease)
+	status := []byte("at work")
+	update := byToken(driver.Update, c)
+	update.Lease, update.Status = 0, &status
+	e.must(update)
+	if rec := e.read(p.ID); rec.Holder == nil || rec.Holder.Remaining > 3*job.MinLease+job.MinLease/4 {
+		e.Errorf("after a quarter of the lease and an update the holder is %+v, want at most three quarters left", rec.Holder)
+	}
+	e.wait(3*job.MinLease + job.MinLease/4)
+	e.refused(byToken(driver.Remove, c), job.LeaseLost, "the lease ran out, whatever was updated meanwhile")
 	e.claim(p.ID, "another")
 }

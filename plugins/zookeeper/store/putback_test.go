@@ -1,0 +1,62 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/boardd/boardd/internal/testserver"
+)
+
+// stopped stops all servers while something happens to their data.
+func stopped(z *testserver.ZooKeeperEnsemble, happen func(data string, server int)) {
+	for i := range z.Servers() {
+		z.Kill(i)
+	}
+	var group sync.WaitGroup
+	for i := range z.Servers() {
+		happen(filepath.Join(z.Dir(i), "version-2"), i)
+		group.Go(func() { z.Start(i) })
+	}
+	group.Wait()
+}
+
+// TestPutBack puts the data of three servers back to what they were. Since they elect a leader
+// again, their numbers go on beyond those of before: a host that was there finds out that
+// something is lost all the same.
+func TestPutBack(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
+	k := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
+	k.post("stays", `{}`, nil)
+	backup := t.TempDir()
+	copied := func(from, to string) {
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(server int) string { return filepath.Join(backup, text("%d", server)) }
+	stopped(z, func(data string, server int) { copied(data, at(server)) })
+	k.open()
+	if k.status.Loss != "" {
+		t.Fatalf("the servers came back with everything, and the loss is %q", k.status.Loss)
+	}
+	k.post("is lost", `{}`, nil)
+	k.spec.Seen = k.status.Position
+	stopped(z, func(data string, server int) { copied(at(server), data) })
+	stopped(z, func(string, int) {})
+	generation := k.status.Generation
+	k.open()
+	if k.status.Loss == "" || k.status.Generation != generation+1 {
+		t.Errorf("loss %q, generation %d; want some, %d", k.status.Loss, k.status.Generation, generation+1)
+	}
+	k.spec.Seen = 0
+	k.open()
+	if k.status.Loss != "" {
+		t.Errorf("the loss is told once more: %s", k.status.Loss)
+	}
+}
