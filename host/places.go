@@ -148,26 +148,58 @@ func (h *Host) Prepare(ctx context.Context, b *config.Board) error {
 // its jobs are.
 const purgeAfter = time.Second
 
-// Purge takes away what a board has in its store, once it is served no more.
-func (h *Host) Purge(ctx context.Context, b config.Board) error {
+// Purge takes away what boards have in their stores, once they are served no more.
+func (h *Host) Purge(ctx context.Context, boards ...config.Board) error {
+	shared := false
+	for _, b := range boards {
+		elsewhere, err := h.unserve(ctx, b)
+		if err != nil {
+			return err
+		}
+		shared = shared || elsewhere
+	}
+	if shared {
+		select {
+		case <-time.After(purgeAfter):
+		case <-ctx.Done():
+			return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
+		}
+	}
+	for _, b := range boards {
+		if err := h.purge(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unserve ends a board that is to be purged, and reports whether other hosts may serve it.
+func (h *Host) unserve(ctx context.Context, b config.Board) (shared bool, err error) {
 	if b.Observe {
-		return nil
+		return false, nil
 	}
 	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err == nil {
+		err = h.Reaches(b)
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if served := h.registry.board(b.Tenant, b.Name); served != nil { // of a tenant that is just being deleted
 		h.registry.drop(served)
 		served.stop(&Ended{NoBoard(b.Name)})
 		<-served.done.done()
 	}
-	if on.present(h, r.driver.Documents()) != nil {
-		select {
-		case <-time.After(purgeAfter):
-		case <-ctx.Done():
-			return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}
-		}
+	return on.present(h, r.driver.Documents()) != nil, nil
+}
+
+func (h *Host) purge(ctx context.Context, b config.Board) error {
+	if b.Observe {
+		return nil
+	}
+	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err != nil {
+		return err
 	}
 	key := b.Tenant + "/" + b.Name
 	spec := driver.BoardSpec{Name: key, Settings: b.Settings, Window: b.IdempotencyWindow}

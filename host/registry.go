@@ -185,12 +185,18 @@ func (h *Host) Hosted(at catalog.At) *Hosted { return h.registry.board(at.Tenant
 
 // Await waits until a board can be called.
 func (h *Host) Await(ctx context.Context, on *Hosted) error {
+	if err := h.Reaches(*on.config); err != nil {
+		return err
+	}
 	_, err := on.wait(ctx, h)
 	return err
 }
 
 // Open waits until a board is open, and returns it. It does not rest before ctx ends.
 func (h *Host) Open(ctx context.Context, on *Hosted) (*board.Board, error) {
+	if err := h.Reaches(*on.config); err != nil {
+		return nil, err
+	}
 	release := on.enter()
 	context.AfterFunc(ctx, func() { release() })
 	return on.wait(ctx, h)
@@ -360,6 +366,9 @@ func (h *Host) takeOver(old, next *Hosted) {
 	}
 	h.arranging.Lock()
 	took := !next.over() && h.registry.replace(old, next)
+	if took {
+		next.replaced.Store(old) // so that it does not outlive that one
+	}
 	h.arranging.Unlock()
 	if !took {
 		next.stop(&Ended{NoBoard(next.config.Name)}) // it was taken away meanwhile, unless its settings changed once more
@@ -374,4 +383,5 @@ func (h *Host) takeOver(old, next *Hosted) {
 		old.retire(h.running)
 	}
 	h.registry.retired.Delete(old)
+	next.replaced.CompareAndSwap(old, nil)
 }

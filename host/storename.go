@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/fleet"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // storeName is the identity of a backend's store, as it was last read.
@@ -71,6 +73,27 @@ func (f *fleetPart) store(b *backend) string {
 
 // strange reports whether a board's jobs lie in a store that this host does not have,
 // though it has a backend of that name.
-func (f *fleetPart) strange(s *Hosted) bool {
-	return f != nil && s.config.Store != "" && f.store(s.backend) != s.config.Store
+func (f *fleetPart) strange(s *Hosted) bool { return f.lacks(s.backend, s.config.Store) }
+
+// lacks reports whether a backend has another store here than the one with the identity.
+func (f *fleetPart) lacks(b *backend, store string) bool {
+	return f != nil && store != "" && f.store(b) != store
+}
+
+// Reaches returns nil if this host has the store in which a board's jobs lie: what is done to
+// them elsewhere would be done to another board.
+func (h *Host) Reaches(b config.Board) error {
+	if !h.fleet.lacks(h.backend(b.Backend), b.Store) {
+		return nil
+	}
+	return job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has%s", b.Name, h.whose(b))
+}
+
+// whose says which server is to serve a board, as far as that is known.
+func (h *Host) whose(b config.Board) string {
+	first, _ := h.fleet.placement().First(b.Store, b.Tenant, b.Name)
+	if first == nil || first.ID == h.id {
+		return ""
+	}
+	return ": ask " + first.Advertise
 }

@@ -175,6 +175,11 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 	if sends := s.host.Directory().Deliveries(at); len(sends) > 0 {
 		return job.Errorf(job.Precondition, "the board %q has the deliveries of the webhook %q of the board %q: delete that first", b.Name, sends[0].Name, sends[0].Board)
 	}
+	if purge {
+		if err := s.host.Reaches(b.Board); err != nil { // before nobody knows of the board any more
+			return err
+		}
+	}
 	if b.Move != nil && b.Move.State == catalog.Moved { // nobody would know of it any more
 		if b, err = s.host.DropLeft(ctx, b); err != nil {
 			return err

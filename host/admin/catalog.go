@@ -72,6 +72,9 @@ func (s *Session) ImportCatalog(ctx context.Context, list []catalog.Exported, re
 	if len(list) > MaxImport {
 		return 0, 0, job.Errorf(job.Invalid, "records: want at most %d, got %d", MaxImport, len(list))
 	}
+	if accept && len(list) == 0 {
+		return 0, 0, job.Errorf(job.Invalid, "records: want at least one with accept, got none: AcceptCatalog takes what the store has")
+	}
 	if written, kept, err = c.Import(ctx, list, replace); err == nil && accept {
 		err = c.Accept(ctx)
 	}

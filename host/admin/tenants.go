@@ -196,6 +196,9 @@ func (s *Session) DeleteTenant(ctx context.Context, name string, version uint64,
 		return err
 	}
 	if t.Deleted.IsZero() {
+		if err := still(c, name); err != nil {
+			return err
+		}
 		t.Deleted = time.Now().UTC()
 		if t, err = c.UpdateTenant(ctx, t); err != nil {
 			return err
@@ -212,11 +215,11 @@ func (s *Session) DeleteTenant(ctx context.Context, name string, version uint64,
 	if !purge {
 		return nil
 	}
-	for _, b := range catalog.Of(view.Boards, name) {
-		if err := s.host.Purge(ctx, b.Board); err != nil {
-			return err
-		}
-		if err := gone(c.RemoveBoard(ctx, b)); err != nil {
+	if err := s.purgeBoards(ctx, c, catalog.Of(view.Boards, name)); err != nil {
+		return err
+	}
+	for _, d := range catalog.Of(view.Deployments, name) {
+		if err := c.RemoveDeployment(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -231,6 +234,48 @@ func (s *Session) DeleteTenant(ctx context.Context, name string, version uint64,
 		}
 	}
 	return gone(c.RemoveTenant(ctx, t))
+}
+
+// still refuses to delete a tenant while a board of it moves: nobody would end the move.
+func still(c *catalog.Catalog, of string) error {
+	for _, b := range catalog.Of(c.View().Boards, of) {
+		if b.Move.Active() {
+			return job.Errorf(job.Precondition, "the board %q is moving to another backend: wait for that, or give it up (boardd board move --abandon)", b.Name)
+		}
+	}
+	return nil
+}
+
+// purgeBoards takes boards away with all that they have, and have left in other stores.
+func (s *Session) purgeBoards(ctx context.Context, c *catalog.Catalog, boards []catalog.Board) (err error) {
+	var lie []config.Board
+	for i := range boards {
+		b := &boards[i]
+		switch {
+		case b.Move.Active(): // it was begun as the tenant was deleted, and goes on no more
+			other := b.Move.To
+			if other.Backend == b.Backend {
+				other = b.Move.From
+			}
+			moving := b.Board
+			moving.Backend, moving.Settings, moving.Store = other.Backend, other.Settings, other.Store
+			lie = append(lie, moving)
+		case b.Move != nil && b.Move.State == catalog.Moved:
+			if *b, err = s.host.DropLeft(ctx, *b); err != nil {
+				return err
+			}
+		}
+		lie = append(lie, b.Board)
+	}
+	if err := s.host.Purge(ctx, lie...); err != nil {
+		return err
+	}
+	for _, b := range boards {
+		if err := gone(c.RemoveBoard(ctx, b)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // gone turns NotFound into success: somebody else has removed it already.

@@ -43,6 +43,9 @@ func (s *Session) PutWebhook(ctx context.Context, n NewWebhook) (directory.Webho
 	if counts {
 		present = before.Shown()
 	}
+	if counts && len(before.Networks) > 0 && !s.principal.Has(tenant.Operator) {
+		return directory.Webhook{}, "", job.Errorf(job.PermissionDenied, "networks: only an operator changes a webhook that has some; it can be deleted, and made anew without")
+	}
 	if n.IfVersion != nil && *n.IfVersion != present {
 		return directory.Webhook{}, "", job.Errorf(job.Aborted, "version: the webhook has another version by now: read it again")
 	}
@@ -194,7 +197,7 @@ func (s *Session) hookState(ctx context.Context, of string, w *directory.Webhook
 	if err != nil {
 		state.Problem = "its deliveries cannot be looked at: " + err.Error()
 	}
-	if len(w.Networks) > 0 && !s.principal.Has(tenant.Operator) {
+	if (len(w.Networks) > 0 || state.Trial.Within) && !s.principal.Has(tenant.Operator) {
 		state.Trial.Answer = "" // it may come from where only operators look
 	}
 	return state

@@ -394,6 +394,16 @@ func TestAuditOfAdminAndRefusals(t *testing.T) {
 	}
 }
 
+// An import of nothing does not make what the store has the catalog.
+func TestImportOfNothing(t *testing.T) {
+	t.Parallel()
+	s := serveWith(t, hosted(t), quiet())
+	if status, answer := s.admin(t, operatorSecret, "ImportCatalog", `{"accept":true}`); status != http.StatusBadRequest || !strings.Contains(answer, "want at least one with accept") {
+		t.Errorf("%d %s, want INVALID", status, answer)
+	}
+	s.mustAdmin(t, operatorSecret, "ImportCatalog", `{}`, &struct{}{})
+}
+
 func TestNoCatalog(t *testing.T) {
 	t.Parallel()
 	c := hosted(t)

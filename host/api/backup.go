@@ -3,13 +3,10 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
-	"time"
 
 	"connectrpc.com/connect"
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // DefaultBackupRate is how many bytes of a store a backup reads in a second, unless its
@@ -17,7 +14,7 @@ import (
 const DefaultBackupRate = 64 << 20
 
 // MinBackupRate is how many bytes a second a backup reads at least: at less, so much time
-// passes between two parts that its caller is taken for gone.
+// passes between two parts that a proxy on the way takes the stream for dead.
 const MinBackupRate = 64 << 10
 
 // BackupBackend streams a copy of a backend's store.
@@ -35,8 +32,9 @@ func (a *adminService) BackupBackend(ctx context.Context, r *connect.Request[boa
 	}
 	ctx, release := untilStop(ctx, a.stopping)
 	defer release()
-	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
-	err = session.Backup(ctx, r.Msg.GetName(), rate, &backupWriter{stream: stream, controller: controller})
+	err = session.Backup(ctx, r.Msg.GetName(), rate, backupWriter(func(b []byte) error {
+		return sendOne(ctx, func() error { return stream.Send(&boarddv1.BackupBackendResponse{Data: b}) })
+	}))
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errStopping) {
 		return cause
 	}
@@ -44,18 +42,12 @@ func (a *adminService) BackupBackend(ctx context.Context, r *connect.Request[boa
 }
 
 // backupWriter sends what is written to it.
-type backupWriter struct {
-	stream     *connect.ServerStream[boarddv1.BackupBackendResponse]
-	controller *http.ResponseController // nil: of a test
-}
+type backupWriter func([]byte) error
 
 // Write waits until the caller has room.
-func (w *backupWriter) Write(b []byte) (int, error) {
-	if w.controller != nil {
-		_ = w.controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow caller is only slower to be noticed
-	}
-	if err := w.stream.Send(&boarddv1.BackupBackendResponse{Data: b}); err != nil {
-		return 0, &job.Error{Kind: job.Interrupted, Err: err}
+func (w backupWriter) Write(b []byte) (int, error) {
+	if err := w(b); err != nil {
+		return 0, err
 	}
 	return len(b), nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -21,6 +22,30 @@ const maxCursor = 1 << 10
 
 type controllerKey struct{}
 
+// sendOne sends one message of a stream. Between messages there is no deadline: on HTTP/2 one
+// that passes resets the stream at once, and there may be nothing to send for days. Without one
+// for a message, a slow receiver is only slower to be noticed.
+func sendOne(ctx context.Context, send func() error) error {
+	controller, ok := ctx.Value(controllerKey{}).(*http.ResponseController)
+	if ok {
+		_ = controller.SetWriteDeadline(time.Now().Add(sendWithin))
+	}
+	if err := send(); err != nil {
+		return &job.Error{Kind: job.Interrupted, Err: err}
+	}
+	if ok {
+		_ = controller.SetWriteDeadline(time.Time{})
+	}
+	return nil
+}
+
+// endSoon gives a stream that has sent all its messages time for its end.
+func endSoon(ctx context.Context) {
+	if controller, ok := ctx.Value(controllerKey{}).(*http.ResponseController); ok {
+		_ = controller.SetWriteDeadline(time.Now().Add(sendWithin))
+	}
+}
+
 // WatchBoard streams what happens on a board.
 func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.WatchBoardRequest], stream *connect.ServerStream[boarddv1.Event]) error {
 	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceWatchBoardProcedure, r.Msg.GetBoard(), r.Msg, stream); done {
@@ -38,8 +63,8 @@ func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.Wa
 	}
 	ctx, release := s.untilStop(ctx)
 	defer release()
-	if err := stream.Send(nil); err != nil { // the headers, so that the client knows that it watches
-		return &job.Error{Kind: job.Interrupted, Err: err}
+	if err := sendOne(ctx, func() error { return stream.Send(nil) }); err != nil { // the headers, so that the client knows that it watches
+		return err
 	}
 	frames, err := newFrames(ctx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +115,9 @@ type member struct {
 	door *door
 	way  *testserver.Proxy // by which the others reach it
 
+	follows follows
+	bodies  atomic.Int64 // bytes that were read of the bodies of posts
+
 	other *member
 }
 
@@ -186,6 +190,7 @@ func startMember(t *testing.T, store *sharedStore) *member {
 	if m.Server, err = NewServer(m.host, Config{Logger: logger, Listeners: ports}); err != nil {
 		t.Fatal(err)
 	}
+	m.handler = m.follows.watch(counts(&m.bodies, m.handler))
 	m.peers.transport.HTTP2.SendPingTimeout = time.Minute // on a busy machine a server that goes on may be silent for seconds
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -186,12 +186,15 @@ func (g *gate) authenticate(next http.Handler) http.Handler {
 			g.refuse(w, r, http.StatusTooManyRequests, err)
 			return
 		}
-		g.seated(w, r, session, next)
+		g.seated(w, r, session, &portion{budget: &g.bytes, tenant: session.Tenant()}, next)
 	})
 }
 
-// seated makes a call when there is a seat for it and room for its body.
-func (g *gate) seated(w http.ResponseWriter, r *http.Request, session *host.Session, next http.Handler) {
+// seated makes a call when there is a seat for it and room for its body, of which portion is
+// what it has already. A call that another server has passed on has room of its own as long as it
+// goes on here. Had it to wait here until a call is over that this server has passed on to the
+// other one, and that call there likewise, both would wait for nothing.
+func (g *gate) seated(w http.ResponseWriter, r *http.Request, session *host.Session, portion *portion, next http.Handler) {
 	r = r.WithContext(context.WithValue(r.Context(), sessionKey{}, session))
 	seat, err := g.seats.admit(r.Context(), session.Tenant())
 	if err != nil {
@@ -200,8 +203,7 @@ func (g *gate) seated(w http.ResponseWriter, r *http.Request, session *host.Sess
 		return
 	}
 	defer seat.leave()
-	portion, err := g.admitBody(r, session)
-	if err != nil {
+	if err := g.admitBody(r, portion); err != nil {
 		w.Header().Set("Retry-After", "1")
 		g.refuse(w, r, http.StatusServiceUnavailable, err)
 		return
@@ -217,27 +219,15 @@ func (g *gate) seated(w http.ResponseWriter, r *http.Request, session *host.Sess
 
 // admitBody lets the body of a request in by its size, as it is read. A message in the
 // address is there already, and counts with what is unpacked from it.
-func (g *gate) admitBody(r *http.Request, session *host.Session) (*portion, error) {
-	p := &portion{budget: g.room(r.Context()), tenant: session.Tenant()}
+func (g *gate) admitBody(r *http.Request, p *portion) error {
 	if r.Method == http.MethodPost {
 		g.counted(r, p)
-		return p, nil
+		return nil
 	}
 	if size := roomFor(int64(len(r.URL.RawQuery)), r.URL.Query().Get("compression") != ""); size > MaxUncounted {
-		return p, p.reserve(r.Context(), int(size))
+		return p.reserve(r.Context(), int(size))
 	}
-	return p, nil
-}
-
-// room is where a call finds room for its body. A call that another server has passed on
-// has room there as long as it goes on here. Had it to wait here until a call is over that
-// this server has passed on to the other one, and that call there likewise, both would wait
-// for nothing.
-func (g *gate) room(ctx context.Context) *budget {
-	if passedOn(ctx) != nil {
-		return &g.passed
-	}
-	return &g.bytes
+	return nil
 }
 
 // refuseRole answers somebody whose roles do not allow a call. Nobody has looked at

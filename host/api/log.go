@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -46,22 +45,13 @@ func (s *service) GetLog(ctx context.Context, r *connect.Request[boarddv1.GetLog
 	}
 	ctx, release := s.untilStop(ctx)
 	defer release()
-	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
-	begun := false
-	begin := func() error { // the headers, so that the client knows that it follows
-		if begun {
-			return nil
-		}
-		begun = true
-		return stream.Send(nil)
-	}
 	if r.Msg.GetFollow() {
 		// A job that is not known is an error, and errors come before the headers.
 		if _, err := b.ReadLog(ctx, id, r.Msg.GetNewerThan(), 1, 0); err != nil {
 			return err
 		}
-		if err := begin(); err != nil {
-			return &job.Error{Kind: job.Interrupted, Err: err}
+		if err := sendOne(ctx, func() error { return stream.Send(nil) }); err != nil { // the headers, so that the client knows that it follows
+			return err
 		}
 	}
 	for entry, err := range b.FollowLog(ctx, id, r.Msg.GetNewerThan(), r.Msg.GetFollow()) {
@@ -71,11 +61,8 @@ func (s *service) GetLog(ctx context.Context, r *connect.Request[boarddv1.GetLog
 			}
 			return err
 		}
-		if controller != nil {
-			_ = controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow follower is only slower to be noticed
-		}
-		if err := stream.Send(toLogEntry(&entry)); err != nil {
-			return &job.Error{Kind: job.Interrupted, Err: err}
+		if err := sendOne(ctx, func() error { return stream.Send(toLogEntry(&entry)) }); err != nil {
+			return err
 		}
 	}
 	return context.Cause(ctx)

@@ -143,6 +143,7 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 			o.streams.Add(-1)
 			err = o.finish(ctx, conn.Spec(), c.board, begun, 0, err, recover())
 			_ = o.auditStream(ctx, conn.Spec(), c.board, err) // a refusal is an error already
+			endSoon(ctx)
 		}()
 		if open > maxStreamsOpen {
 			return job.Errorf(job.QuotaExceeded, "%d streams are open, which is the most that this server keeps: poll with ListEvents", maxStreamsOpen)

@@ -29,9 +29,10 @@ func passedOn(ctx context.Context) *fleet.Passed {
 }
 
 // open looks whether a request comes from another server of the fleet, and reads its
-// body. What is sealed is looked at before anything of the body is read; a body that is
-// another one than was sealed, and a message that was seen before, are refused.
-func (g *gate) open(w http.ResponseWriter, r *http.Request) (*fleet.Passed, *http.Request, error) {
+// body. What is sealed is looked at before anything of the body is read, and room, which may be
+// nil, finds room for it; a body that is another one than was sealed, and a message that was
+// seen before, are refused.
+func (g *gate) open(w http.ResponseWriter, r *http.Request, room func(*fleet.Passed) error) (*fleet.Passed, *http.Request, error) {
 	m := g.host.Member()
 	if m == nil {
 		return nil, r, job.Errorf(job.Unauthenticated, "this server is in no fleet")
@@ -45,11 +46,16 @@ func (g *gate) open(w http.ResponseWriter, r *http.Request) (*fleet.Passed, *htt
 	case !m.Fresh(p.From, p.Number):
 		return nil, r, job.Errorf(job.Unauthenticated, "this call was passed on before, or by a server that is not known here")
 	}
+	w.Header().Set(proofHeader, proof) // of a refusal, too: who is busy is not away
+	if room != nil {
+		if err := room(&p); err != nil {
+			return nil, r, err
+		}
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, hardLimit+1))
 	if err != nil || fleet.DigestOf(body) != p.Body {
 		return nil, r, job.Errorf(job.Unauthenticated, "the body of this call is not the one that was sealed")
 	}
-	w.Header().Set(proofHeader, proof)
 	if own := m.Key().SealPublic(proof, g.host.Settings().Fleet.Public); own != "" {
 		w.Header().Set(ownHeader, own)
 	}
@@ -64,7 +70,25 @@ func (g *gate) open(w http.ResponseWriter, r *http.Request) (*fleet.Passed, *htt
 // takePassed is authenticate for a call that another server has let in and passes on. The
 // other one has counted it and puts it into its audit log; roles are looked at again.
 func (g *gate) takePassed(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	p, r, err := g.open(w, r)
+	var caller tenant.Passed
+	var busy error
+	held := &portion{budget: &g.passed}
+	defer held.shrink(0)
+	p, r, err := g.open(w, r, func(p *fleet.Passed) error {
+		if err := json.Unmarshal(p.Caller, &caller); err != nil {
+			return job.Errorf(job.Unauthenticated, "the call was passed on for nobody")
+		}
+		held.tenant = caller.Tenant
+		if size := roomFor(r.ContentLength, false); size > MaxUncounted {
+			busy = held.reserve(r.Context(), int(size))
+		}
+		return busy
+	})
+	if busy != nil {
+		w.Header().Set("Retry-After", "1")
+		g.refuse(w, r, http.StatusServiceUnavailable, busy)
+		return
+	}
 	if err != nil {
 		g.refuseLogin(w, r, err)
 		return
@@ -74,11 +98,6 @@ func (g *gate) takePassed(w http.ResponseWriter, r *http.Request, next http.Hand
 		g.refuse(w, r, http.StatusServiceUnavailable, errStopping)
 		return
 	}
-	var caller tenant.Passed
-	if err := json.Unmarshal(p.Caller, &caller); err != nil {
-		g.refuseLogin(w, r, job.Errorf(job.Unauthenticated, "the call was passed on for nobody"))
-		return
-	}
 	session := g.host.PassedSession(caller)
 	if err := session.Check(path.Base(r.URL.Path)); err != nil {
 		g.refuseRecorded(w, r, session, audit.Record{
@@ -86,12 +105,12 @@ func (g *gate) takePassed(w http.ResponseWriter, r *http.Request, next http.Hand
 		}, err)
 		return
 	}
-	g.seated(w, r, session, next)
+	g.seated(w, r, session, held, next)
 }
 
 // fleetPage answers what servers ask each other.
 func (s *Server) fleetPage(w http.ResponseWriter, r *http.Request) {
-	_, r, err := s.gate.open(w, r)
+	_, r, err := s.gate.open(w, r, nil)
 	if err != nil {
 		s.gate.refuseLogin(w, r, err)
 		return

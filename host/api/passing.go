@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -366,6 +365,9 @@ func passStream[Req, Resp any](ctx context.Context, p *passing, procedure, board
 		if err == nil {
 			return true, nil
 		}
+		if begun && isReset(err) { // which says nothing of the server
+			return true, p.lost(ctx, err, board)
+		}
 		next := o.failed(err, &a)
 		if next == answered {
 			return true, foreign(err, o)
@@ -376,6 +378,23 @@ func passStream[Req, Resp any](ctx context.Context, p *passing, procedure, board
 		must = must || o.away.Load()
 	}
 	return false, nil
+}
+
+// reset is the form of net/http's error of one stream of a connection that goes on, which has
+// no public name: errors.As finds it by its fields.
+type reset struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+// Error is there for errors.As alone.
+func (reset) Error() string { return "the stream was reset" }
+
+// isReset reports whether only the one stream was ended by its other end.
+func isReset(err error) bool {
+	_, ok := errors.AsType[reset](err)
+	return ok
 }
 
 // follow passes a stream's messages on until it ends. begun says that there was one.
@@ -391,17 +410,13 @@ func follow[Req, Resp any](ctx context.Context, o *peer, a *attempt, procedure s
 	if from.ResponseHeader().Get(answerHeader) == answerTaken {
 		begun = true
 		o.answers(to.ResponseHeader())
-		if err := to.Send(nil); err != nil { // the headers
-			return true, &job.Error{Kind: job.Interrupted, Err: err}
+		if err := sendOne(ctx, func() error { return to.Send(nil) }); err != nil { // the headers
+			return true, err
 		}
 	}
-	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
 	for from.Receive() {
-		if controller != nil {
-			_ = controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow follower is only slower to be noticed
-		}
-		if err := to.Send(from.Msg()); err != nil {
-			return true, &job.Error{Kind: job.Interrupted, Err: err}
+		if err := sendOne(ctx, func() error { return to.Send(from.Msg()) }); err != nil {
+			return true, err
 		}
 	}
 	return begun, from.Err()

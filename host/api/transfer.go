@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
-	"github.com/boardd/boardd/sdk/job"
 )
 
 // exportFormat is the version of the lines that ExportBoard gives.
@@ -28,15 +26,8 @@ func (a *adminService) ExportBoard(ctx context.Context, r *connect.Request[board
 	}
 	ctx, release := untilStop(ctx, a.stopping)
 	defer release()
-	controller, _ := ctx.Value(controllerKey{}).(*http.ResponseController)
 	w := &partWriter{send: func(b []byte) error {
-		if controller != nil {
-			_ = controller.SetWriteDeadline(time.Now().Add(sendWithin)) // without one a slow caller is only slower to be noticed
-		}
-		if err := stream.Send(&boarddv1.ExportBoardResponse{Data: b}); err != nil {
-			return &job.Error{Kind: job.Interrupted, Err: err}
-		}
-		return nil
+		return sendOne(ctx, func() error { return stream.Send(&boarddv1.ExportBoardResponse{Data: b}) })
 	}}
 	err = session.ExportBoard(ctx, r.Msg.GetTenant(), r.Msg.GetBoard(), exportHeader, w)
 	if err == nil {

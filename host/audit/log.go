@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,6 +23,7 @@ const (
 
 	maxLine    = 16 << 10 // bytes; no record is as long
 	maxWaiting = 4096     // records that wait for the disk; whoever has another one waits too
+	tryAgain   = time.Second
 	gather     = 50 * time.Millisecond
 	suffix     = ".audit"
 )
@@ -47,15 +50,32 @@ type Log struct {
 	once    sync.Once
 	done    sync.WaitGroup
 
-	failed atomic.Pointer[error] // why nothing can be written any more; apart from mu, which is held while the disk is waited for
+	// Apart from mu, which is held while the disk is waited for.
+	failed   atomic.Pointer[error]   // why nothing can be written any more
+	troubled atomic.Pointer[trouble] // why nothing can be written now
+
+	kept []entry // what could not be written yet; only run has it, and Open before
 
 	mu    sync.Mutex // of what follows
 	chain Chain
-	file  *os.File
+	file  segment
 	size  int64
 	since time.Time // when the file was begun
 	begun bool      // a file, since it was last looked for what is to be pruned
 	text  []byte    // of the last batch, whose room the next one has
+}
+
+// segment is the file that is written to: an *os.File, but for tests of full disks.
+type segment interface {
+	io.WriteCloser
+	Truncate(size int64) error
+	Sync() error
+}
+
+// trouble is why the last write failed, and how many records are kept until one succeeds.
+type trouble struct {
+	err  error
+	kept int
 }
 
 // entry is a record that waits for the disk, and who waits for it.
@@ -100,16 +120,29 @@ func (l *Log) Head() Chain {
 	return l.chain
 }
 
-// Writable returns why nothing can be written any more, or nil.
+// Writable returns why nothing can be written, or nil.
 func (l *Log) Writable() error {
+	if t := l.troubled.Load(); t != nil {
+		return unwritable(t.err)
+	}
+	return l.broken()
+}
+
+// broken returns why nothing can be written any more, or nil.
+func (l *Log) broken() error {
 	if err := l.failed.Load(); err != nil {
 		return unwritable(*err)
 	}
 	return nil
 }
 
-// Append writes a record, and returns when it would survive a loss of power.
+// Append writes a record, and returns when it would survive a loss of power. A record that
+// cannot be written is an error, and is kept all the same: what it tells of was done. It is
+// written as soon as that can be.
 func (l *Log) Append(r Record) error {
+	if t := l.troubled.Load(); t != nil {
+		return cmp.Or(l.enqueue(entry{r, nil}), unwritable(t.err))
+	}
 	done := make(chan error, 1)
 	if err := l.enqueue(entry{r, done}); err != nil {
 		return err
@@ -132,8 +165,11 @@ func (l *Log) Note(r Record) error { return l.enqueue(entry{r, nil}) }
 
 func (l *Log) enqueue(e entry) error {
 	e.record.At = time.Now()
-	if err := l.Writable(); err != nil {
+	if err := l.broken(); err != nil {
 		return err
+	}
+	if t := l.troubled.Load(); t != nil && t.kept >= maxWaiting {
+		return unwritable(t.err)
 	}
 	select {
 	case l.waiting <- e:
@@ -172,19 +208,31 @@ func (l *Log) run() {
 	defer close(l.ended)
 	l.prune()
 	for {
+		waiting, again := l.waiting, (<-chan time.Time)(nil)
+		if len(l.kept) > 0 {
+			waiting, again = nil, time.After(tryAgain)
+		}
 		select {
-		case first := <-l.waiting:
+		case first := <-waiting:
 			l.write(l.batch(first))
 			l.prune()
+		case <-again:
+			l.write(l.waited())
 		case <-l.closing:
-			for {
-				select {
-				case first := <-l.waiting:
-					l.write(l.batch(first))
-				default:
-					return
-				}
-			}
+			l.write(l.waited())
+			return
+		}
+	}
+}
+
+// waited returns what waits now.
+func (l *Log) waited() (list []entry) {
+	for {
+		select {
+		case e := <-l.waiting:
+			list = append(list, e)
+		default:
+			return list
 		}
 	}
 }
@@ -219,27 +267,49 @@ func (l *Log) batch(first entry) []entry {
 	return list
 }
 
-// write writes a batch and tells those who wait.
+// write writes what was kept and a batch, and tells those who wait. What cannot be written is
+// kept until it is tried again.
 func (l *Log) write(list []entry) {
-	err := l.Writable()
+	list = append(l.kept, list...)
+	if l.kept = nil; len(list) == 0 {
+		return
+	}
+	err := l.broken()
 	if err == nil {
 		l.mu.Lock()
 		err = l.commit(list)
 		l.mu.Unlock()
-		if err != nil {
-			err = unwritable(err)
-		}
+		l.settle(list, err)
 	}
-	for _, e := range list {
-		if e.done != nil {
-			e.done <- err
+	if err != nil {
+		err = unwritable(err)
+	}
+	for i := range list {
+		if done := list[i].done; done != nil {
+			list[i].done = nil
+			done <- err
 		}
 	}
 }
 
-// commit makes records durable. After an error the file's end is not known, so
-// that nothing is written until the log is opened anew; only a batch that did not
-// fit is taken back.
+// settle notes whether records were written.
+func (l *Log) settle(list []entry, err error) {
+	if err == nil {
+		if l.troubled.Swap(nil) != nil {
+			l.Logger.Info("the audit log can be written again", "records", len(list))
+		}
+		return
+	}
+	if l.failed.Load() == nil {
+		l.kept = list
+	}
+	if l.troubled.Swap(&trouble{err, len(list)}) == nil {
+		l.Logger.Error("the audit log cannot be written", "error", err)
+	}
+}
+
+// commit makes records durable. A batch that did not fit is taken back. After another error
+// the file's end is not known, so that nothing is written until the log is opened anew.
 func (l *Log) commit(list []entry) error {
 	chain := l.chain
 	text := l.text[:0]
@@ -262,10 +332,9 @@ func (l *Log) commit(list []entry) error {
 	}
 	if err != nil {
 		if back := l.file.Truncate(l.size); back != nil {
-			broken := errors.Join(err, back)
-			l.failed.Store(&broken)
+			err = errors.Join(err, back)
+			l.failed.Store(&err)
 		}
-		l.Logger.Error("the audit log cannot be written", "error", err)
 		return err
 	}
 	if err = failpoint.Fail("audit/before-sync"); err == nil {

@@ -47,7 +47,7 @@ func TestSealedProcess(t *testing.T) { // not parallel: it is all that its proce
 	}{{unix.SYS_CLONE, unix.EPERM}, {unix.SYS_CLONE3, unix.ENOSYS}} {
 		id, _, errno := syscall.RawSyscall6(call.number, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		if id == 0 && errno == 0 {
-			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) // it is the new process
+			_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0) // it is the new process
 		}
 		if !errors.Is(errno, call.want) {
 			t.Errorf("call %d: process %d, %v, want %v", call.number, id, errno, call.want)

@@ -205,6 +205,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 	if s.begin(from) {
 		s.follow()
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(liveWrite)) // for the end of the stream
 }
 
 // stream is one page that is kept up to date.
@@ -284,6 +285,9 @@ func (s *stream) send(text string) bool {
 			id = "id: " + at + "\n"
 		}
 	}
-	_, err := fmt.Fprintf(s.writer, "event: %s\n%sdata:\n\n", text, id)
-	return err == nil && controller.Flush() == nil
+	if _, err := fmt.Fprintf(s.writer, "event: %s\n%sdata:\n\n", text, id); err != nil || controller.Flush() != nil {
+		return false
+	}
+	_ = controller.SetWriteDeadline(time.Time{}) // on HTTP/2 one that passes before the next message ends the stream
+	return true
 }

@@ -4,12 +4,16 @@ import (
 	"bufio"
 	"html"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -111,6 +115,65 @@ func TestNothingIsMissed(t *testing.T) {
 			}
 		}
 		b.listen(t, "/ui/boards/jobs/live?from=nonsense", "").until("changed") // better once too often
+	}
+}
+
+// bounded is the writer of a page's stream.
+type bounded struct {
+	http.ResponseWriter
+
+	deadline *atomic.Int64 // for what is written, in Unix nanoseconds; 0: none
+}
+
+// Unwrap is for http.ResponseController.
+func (b bounded) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// SetWriteDeadline is called by the page.
+func (b bounded) SetWriteDeadline(at time.Time) error {
+	b.deadline.Store(0)
+	if !at.IsZero() {
+		b.deadline.Store(at.UnixNano())
+	}
+	return http.NewResponseController(b.ResponseWriter).SetWriteDeadline(at)
+}
+
+// TestStillPage has the stream of a page on whose board nothing happens stay open between two
+// messages: on HTTP/2 a deadline that passes would end it. Its end has one.
+func TestStillPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := s.board(t, adminSecret, "jobs")
+	b := s.signedIn(t, viewerSecret)
+	deadline := &atomic.Int64{}
+	deadline.Store(1)
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.ui.ServeHTTP(bounded{w, deadline}, r)
+		close(ended)
+	}))
+	defer server.Close()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/ui/boards/jobs/live", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := b.client.Do(request) // cookies are for all ports of a host
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	stream := &stream{t: t, lines: bufio.NewScanner(answer.Body)}
+	for _, event := range []string{"begun", "changed"} {
+		if event == "changed" {
+			post(t, jobs, job.Posting{Name: "new"})
+		}
+		stream.until(event)
+		testserver.Eventually(t, "the stream has no deadline after "+event, func() bool { return deadline.Load() == 0 })
+	}
+	b.post("/ui/signout", url.Values{})
+	stream.until("over")
+	<-ended
+	if deadline.Load() == 0 {
+		t.Error("the end of the stream may take for ever")
 	}
 }
 

@@ -195,7 +195,7 @@ func statusOfWrong(words string) int {
 
 // TestWebhooksOfOthers has nothing done or seen by those who may not, nor by forms that were
 // not made for the visit. An admin of a tenant does not see what an address answers that only an
-// operator could give, and cannot change it.
+// operator could give, and cannot change it; nor does he see it once another webhook has its name.
 func TestWebhooksOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -214,6 +214,13 @@ func TestWebhooksOfOthers(t *testing.T) {
 	}
 	boss.sends(hooksPath, hookValues("more", "networks", "127.0.0.0/8"), http.StatusForbidden, `only an operator lets a webhook reach`)
 	boss.sends(hooksPath+"/inner/test", url.Values{}, http.StatusOK, ">delivered<")
+	boss.sends(hooksPath, hookValues("inner", "version", "1"), http.StatusForbidden, "only an operator changes a webhook that has some")
+	boss.sends(hooksPath+"/inner/delete", url.Values{"confirmed": {"yes"}}, http.StatusOK)
+	boss.sends(hooksPath, hookValues("inner"), http.StatusOK, "shown this once")
+	if _, text := boss.get(hooksPath + "/inner"); strings.Contains(text, "from-within") || !strings.Contains(text, "<dd>200</dd>") {
+		t.Errorf("an admin sees what an operator's webhook of the same name was answered:\n%s", text)
+	}
+	operator.wants(hooksPath+"/inner", "from-within")
 	viewer.refused(hooksPath, hooksPath+"/outer")
 	if _, text := viewer.get("/ui/boards/jobs"); strings.Contains(text, hooksPath) {
 		t.Error("a viewer is led to the webhooks")

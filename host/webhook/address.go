@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"syscall"
 	"time"
@@ -61,7 +62,9 @@ func checkAddress(at netip.Addr, networks []netip.Prefix, plain bool) error {
 // newClient returns what sends the requests of a hook. It looks at the address that it is
 // about to connect to, after names were looked up, so that none can lead elsewhere; it asks no
 // proxy, which would connect in its stead, and follows no redirect.
-func newClient(h *Hook, plain bool) *http.Client {
+func newClient(h *Hook) *http.Client {
+	u, err := url.Parse(h.URL)
+	plain := err != nil || u.Scheme != "https" // capitals are no other scheme
 	dialer := &net.Dialer{
 		Timeout: h.timeout(),
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {

@@ -91,8 +91,7 @@ func TestDial(t *testing.T) {
 	}
 	byName := "http://localhost:" + u.Port() + "/hook"
 	send := func(to string, networks ...netip.Prefix) error {
-		h := &Hook{URL: to, Networks: networks}
-		client := newClient(h, strings.HasPrefix(to, "http:"))
+		client := newClient(&Hook{URL: to, Networks: networks, Timeout: MinTimeout})
 		defer client.CloseIdleConnections()
 		answer, err := client.Post(to, "application/json", strings.NewReader("{}"))
 		if err == nil {
@@ -107,6 +106,11 @@ func TestDial(t *testing.T) {
 	}
 	if err := send(byName, netip.MustParsePrefix("10.0.0.0/8")); err == nil {
 		t.Error("a network that was not allowed was reached")
+	}
+	for _, to := range []string{"http://1.1.1.1/", "HTTP://1.1.1.1/"} {
+		if err := send(to, netip.MustParsePrefix("10.0.0.0/8")); err == nil || !strings.Contains(err.Error(), "http is only for those") {
+			t.Errorf("%s is asked in the clear: %v", to, err)
+		}
 	}
 	if len(asked) != 0 {
 		t.Fatalf("the receiver was asked for %s", <-asked)

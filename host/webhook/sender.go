@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ type sender struct {
 
 // run sends deliveries until ctx ends. Those under way are given back then.
 func (s *sender) run(ctx context.Context) {
-	s.client = newClient(s.hook, strings.HasPrefix(s.hook.URL, "http:"))
+	s.client = newClient(s.hook)
 	defer s.client.CloseIdleConnections()
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -124,7 +123,10 @@ func (s *sender) keep(ctx context.Context, c *job.Claim, v *verdict, outcome str
 	now := time.Now().UTC()
 	err := s.last.keep(ctx, s.board, s.hook, Last{At: now, Outcome: outcome, Reason: v.reason, Status: v.status})
 	if isTrial(c.Job) {
-		t := LastTrial{ID: c.ID.String(), At: now, Took: now.Sub(began), Outcome: outcome, Reason: v.reason, Status: v.status, Answer: shown(v.answer)}
+		t := LastTrial{
+			ID: c.ID.String(), At: now, Took: now.Sub(began), Outcome: outcome, Reason: v.reason, Status: v.status,
+			Answer: shown(v.answer), Within: len(s.hook.Networks) > 0,
+		}
 		err = errors.Join(err, t.write(ctx, s.board, s.hook))
 	}
 	if err != nil {

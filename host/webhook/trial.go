@@ -22,6 +22,7 @@ type LastTrial struct {
 	Reason  string        `json:"reason,omitempty"` // why it was not delivered
 	Status  int           `json:"status,omitempty"` // of the receiver's answer; 0: there was none
 	Answer  string        `json:"answer,omitempty"` // its first bytes, as text that is safe to show
+	Within  bool          `json:"within,omitempty"` // the hook could reach networks: the answer is for operators, whatever the hook is now
 }
 
 func trialName(h *Hook) string { return "webhook-trial/" + h.Key() }
