@@ -140,12 +140,24 @@ func readExportEnd(line []byte) (*exportEnd, error) {
 
 // ended compares the end with what was read.
 func (l *exportLines) ended(e *exportEnd) error {
-	if got := hex.EncodeToString(l.sum.Sum(nil)); got != e.SHA256 {
-		return fmt.Errorf("line %d: the checksum of the lines before is %s, and %s is written here: the file was changed or damaged", l.number, got, e.SHA256)
+	if err := l.fits(e.SHA256); err != nil {
+		return err
 	}
 	if jobs := e.Open + e.Trashed + e.Ended; jobs != l.jobs || e.Documents != l.docs {
 		return fmt.Errorf("line %d: there are %d jobs and %d documents, and it says %d and %d", l.number, l.jobs, l.docs, jobs, e.Documents)
 	}
+	return l.nothingFollows()
+}
+
+// fits compares the checksum of the end with that of the lines before.
+func (l *exportLines) fits(sum string) error {
+	if got := hex.EncodeToString(l.sum.Sum(nil)); got != sum {
+		return fmt.Errorf("line %d: the checksum of the lines before is %s, and %s is written here: the file was changed or damaged", l.number, got, sum)
+	}
+	return nil
+}
+
+func (l *exportLines) nothingFollows() error {
 	if _, err := l.in.Peek(1); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("line %d: something follows the end", l.number+1)
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -75,37 +78,50 @@ func (p *program) catalogAcceptCommand() *cobra.Command {
 
 func (p *program) catalogExportCommand() *cobra.Command {
 	return p.command("export", "Write the catalog as JSON, one record a line",
-		"What the server remembers, also where the store has lost it, with the modules of policies.\nTokens are in it as the hashes of their secrets.", "boardd catalog export > catalog.jsonl",
+		"What the server remembers, also where the store has lost it, with the modules of policies.\nTokens are in it as the hashes of their secrets. The last line says that it is whole.", "boardd catalog export > catalog.jsonl",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
 				return err
 			}
-			return p.administer(func(a *client.Admin) error {
-				for after := ""; ; {
-					page, err := a.ExportCatalog(ctx, after)
-					if err != nil {
-						return err
-					}
-					for _, record := range page.GetRecords() {
-						if err := p.showJSON(record); err != nil {
-							return err
-						}
-					}
-					for _, digest := range page.GetMissing() {
-						p.complain("the module " + digest + " of a policy is neither in the store nor remembered: put it again")
-					}
-					if after = page.GetNext(); after == "" {
-						return nil
-					}
-				}
-			})
+			return p.administer(func(a *client.Admin) error { return p.exportCatalog(ctx, a) })
 		})
+}
+
+// catalogEnd is what the last line of an export says.
+type catalogEnd struct {
+	Records int    `json:"records"`
+	SHA256  string `json:"sha256"` // of the lines before
+}
+
+func (p *program) exportCatalog(ctx context.Context, a *client.Admin) error {
+	sum, end := sha256.New(), catalogEnd{}
+	out := io.MultiWriter(p.out, sum)
+	for after := ""; ; {
+		page, err := a.ExportCatalog(ctx, after)
+		if err != nil {
+			return err
+		}
+		for _, record := range page.GetRecords() {
+			if err := writeJSON(out, record); err != nil {
+				return err
+			}
+			end.Records++
+		}
+		for _, digest := range page.GetMissing() {
+			p.complain("the module " + digest + " of a policy is neither in the store nor remembered: put it again")
+		}
+		if after = page.GetNext(); after == "" {
+			break
+		}
+	}
+	end.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	return json.NewEncoder(p.out).Encode(map[string]catalogEnd{"end": end})
 }
 
 func (p *program) catalogImportCommand() *cobra.Command {
 	var replace bool
 	c := p.command("import FILE|-", "Put records into the catalog and take the result for it",
-		"It reads what export wrote. Records that the store has stay as they are, unless --replace is\ngiven. In the end it does what accept does.", "boardd catalog export | boardd catalog import -",
+		"It reads what export wrote. Records that the store has stay as they are, unless --replace is\ngiven. In the end it does what accept does. What is not whole, to the line with which export ends,\nis refused.", "boardd catalog export | boardd catalog import -",
 		func(ctx context.Context, args []string) error {
 			path, err := one(args, "file")
 			if err != nil {
@@ -117,8 +133,13 @@ func (p *program) catalogImportCommand() *cobra.Command {
 			}
 			defer done()
 			list, err := catalogRecords(in)
-			if err != nil {
+			switch {
+			case errors.Is(err, errCutOff):
+				return usagef("%s: %v: write it anew with boardd catalog export", path, err)
+			case err != nil:
 				return usagef("%s: %v", path, err)
+			case len(list) == 0:
+				return usagef("%s: there is no record in it: boardd catalog accept takes what the store has", path)
 			}
 			return p.administer(func(a *client.Admin) error { return p.importCatalog(ctx, a, list, replace) })
 		})
@@ -138,23 +159,42 @@ func (p *program) open(path string) (io.Reader, func(), error) {
 	return file, func() { _ = file.Close() }, nil
 }
 
-// catalogRecords reads what export wrote. All of it is read before anything is written.
+// catalogRecords reads what export wrote. All of it is read, to its end, before anything is
+// written: what it lacks would be given up.
 func catalogRecords(in io.Reader) ([]*boarddv1.CatalogRecord, error) {
 	var list []*boarddv1.CatalogRecord
-	lines := json.NewDecoder(bufio.NewReader(in))
-	lines.DisallowUnknownFields()
-	for {
-		var line struct {
-			Name string `json:"name"`
-			Data []byte `json:"data"`
-		}
-		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
-			return list, nil
-		} else if err != nil {
+	for lines := newExportLines(in); ; {
+		text, err := lines.read()
+		if err != nil {
 			return nil, err
 		}
+		var line struct {
+			Name string      `json:"name"`
+			Data []byte      `json:"data"`
+			End  *catalogEnd `json:"end"`
+		}
+		strict := json.NewDecoder(bytes.NewReader(text))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(&line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", lines.number, err)
+		}
+		if line.End != nil {
+			return list, lines.catalogEnded(line.End, len(list))
+		}
+		_, _ = lines.sum.Write(text) // never fails
 		list = append(list, &boarddv1.CatalogRecord{Name: line.Name, Data: line.Data})
 	}
+}
+
+// catalogEnded compares the end with what was read.
+func (l *exportLines) catalogEnded(e *catalogEnd, records int) error {
+	if err := l.fits(e.SHA256); err != nil {
+		return err
+	}
+	if records != e.Records {
+		return fmt.Errorf("line %d: there are %d records, and it says %d", l.number, records, e.Records)
+	}
+	return l.nothingFollows()
 }
 
 // Bounds on one call of an import.

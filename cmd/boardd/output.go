@@ -47,12 +47,15 @@ func (p *program) show(answer proto.Message, rows func(t *table)) error {
 }
 
 // showJSON writes one message on one line.
-func (p *program) showJSON(m proto.Message) error {
+func (p *program) showJSON(m proto.Message) error { return writeJSON(p.out, m) }
+
+// writeJSON writes one message on one line.
+func writeJSON(to io.Writer, m proto.Message) error {
 	line, err := wirejson.Marshal(m)
 	if err != nil {
 		return err
 	}
-	_, err = p.out.Write(append(tameJSON(line), '\n'))
+	_, err = to.Write(append(tameJSON(line), '\n'))
 	return err
 }
 

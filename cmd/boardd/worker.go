@@ -113,7 +113,7 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	if f.worker.Labels, err = labels("worker-label", f.labels); err != nil {
 		return err
 	}
-	c, err := p.connect(impatient)
+	c, err := p.connect(0) // a handler's calls outlast a restart of the server, as the worker does
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	if w.UntilEmpty || w.MaxJobs > 0 {
 		// Somebody waits for it to return: a server that is not there is no reason
 		// to wait. A worker that runs for ever waits for its server.
-		if _, err := w.Board.Info(ctx); job.KindOf(err) == job.Unavailable {
+		if err := p.there(ctx); err != nil {
 			return err
 		}
 	}
@@ -141,6 +141,19 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 		return codeError{code: exitInterrupted}
 	}
 	return err
+}
+
+// there fails if the server cannot be reached now.
+func (p *program) there(ctx context.Context) error {
+	c, err := p.connect(impatient)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Board(p.board).Info(ctx); job.KindOf(err) == job.Unavailable {
+		return err
+	}
+	return nil
 }
 
 // claimsAhead is what --ahead means to a client.Worker.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/sdk/client"
@@ -37,15 +38,32 @@ type jobCommand struct {
 	noLog     bool
 	onto      *client.Board
 
-	env    []string // what every command gets
-	stdout io.Writer
+	env            []string // what every command gets
+	stdout, stderr io.Writer
+}
+
+// outlet passes on what commands write. It never fails: that a reader is gone or a disk full
+// is no reason to do a job again. What was lost is said once.
+type outlet struct {
+	to   io.Writer
+	lost func(error)
+	once sync.Once
+}
+
+// Write passes p on, and says that it did.
+func (o *outlet) Write(p []byte) (int, error) {
+	if _, err := o.to.Write(p); err != nil {
+		o.once.Do(func() { o.lost(err) })
+	}
+	return len(p), nil
 }
 
 // prepare makes the environment that all commands share.
 func (c *jobCommand) prepare() error {
-	c.stdout = c.out
+	c.stdout = &outlet{to: c.out, lost: func(err error) { c.complain("what commands write to standard output is lost: " + err.Error()) }}
+	c.stderr = &outlet{to: c.err, lost: func(error) {}} // where it would be said
 	if c.output == "json" {
-		c.stdout = c.err
+		c.stdout = c.stderr
 	}
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
@@ -96,12 +114,12 @@ func (c *jobCommand) run(ctx context.Context, claim *client.Claim) error {
 // job's log, and come out as they are.
 func (c *jobCommand) logged(ctx context.Context, claim *client.Claim, op *client.Operation, input []byte) error {
 	if c.noLog {
-		return c.once(ctx, claim, op, input, c.stdout, c.err)
+		return c.once(ctx, claim, op, input, c.stdout, c.stderr)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	log := c.onto.LogWriter(ctx, claim, op.GetIndex(), func() { cancel(client.ErrCancelRequested) })
-	err := c.once(ctx, claim, op, input, io.MultiWriter(c.stdout, log.Lines("stdout")), io.MultiWriter(c.err, log.Lines("stderr")))
+	err := c.once(ctx, claim, op, input, io.MultiWriter(c.stdout, log.Lines("stdout")), io.MultiWriter(c.stderr, log.Lines("stderr")))
 	if failed := log.Close(); failed != nil && ctx.Err() == nil {
 		c.complain(fmt.Sprintf("job %s: its log is not complete: %v", claim.GetUuid(), failed))
 	}
@@ -139,7 +157,7 @@ func (c *jobCommand) once(ctx context.Context, claim *client.Claim, op *client.O
 	}
 	select {
 	case <-ended:
-		return verdict(result)
+		return verdict(cmd.ProcessState, result)
 	case <-ctx.Done():
 		c.stop(ctx, cmd, claim, ended)
 		// What a command that was stopped says of itself is not taken for an answer:
@@ -169,11 +187,12 @@ func (c *jobCommand) stop(ctx context.Context, cmd *exec.Cmd, claim *client.Clai
 	<-ended
 }
 
-// verdict is what a command's end means for the job.
-func verdict(err error) error {
+// verdict is what a command's end means for the job. One that succeeded has done it, though
+// its input or output broke: a process that it left behind may hold them open.
+func verdict(state *os.ProcessState, err error) error {
 	var exit *exec.ExitError
 	switch {
-	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+	case err == nil || state != nil && state.Success():
 		return nil
 	case !errors.As(err, &exit):
 		return fmt.Errorf("%w: %w", client.ErrRetry, err)

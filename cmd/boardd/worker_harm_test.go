@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,6 +195,35 @@ func TestWorkerStoodStill(t *testing.T) {
 		open, _ := h.left()
 		return open == 0
 	})
+}
+
+// TestOperationAcrossRestart: a server that is away for longer than a command line waits for
+// it, as an operation ends, has none of them run again.
+func TestOperationAcrossRestart(t *testing.T) {
+	t.Parallel()
+	h := newHarmed(t)
+	began, goOn := filepath.Join(t.TempDir(), "began"), filepath.Join(t.TempDir(), "go-on")
+	write(t, h.script, `cat > /dev/null
+echo "$BOARDD_JOB_OPERATION $BOARDD_JOB_ATTEMPT" >> `+h.lines+`
+case $BOARDD_JOB_OPERATION in 0) touch `+began+`; until test -e `+goOn+`; do sleep 0.05; done ;; esac
+`)
+	posting := &client.NewJob{Name: "two", Operations: []*boarddv1.NewOperation{{Name: "a"}, {Name: "b"}}}
+	if _, err := h.board.Post(t.Context(), posting); err != nil {
+		t.Fatal(err)
+	}
+	h.hire(h.server.Addr, "first")
+	testserver.Eventually(t, "the first operation runs", func() bool { _, err := os.Stat(began); return err == nil })
+	h.server.Stop()
+	write(t, goOn, "")
+	time.Sleep(2 * impatient) // real processes have no other clock
+	h.server.Launch()
+	testserver.Eventually(t, "the job is done", func() bool {
+		open, _ := h.left()
+		return open == 0
+	})
+	if got, want := h.runs(), map[string]int{"0 1": 1, "1 1": 1}; !maps.Equal(got, want) {
+		t.Errorf("operations and attempts that were begun: %v, want %v", got, want)
+	}
 }
 
 // TestWorkerOutlivesHarm: whatever happens to the server and to the way there while a

@@ -307,6 +307,67 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	}
 }
 
+// heldBack holds calls with one token until all that are expected are there.
+type heldBack struct {
+	next connect.HTTPClient
+	with string
+	here *sync.WaitGroup
+}
+
+func (h heldBack) Do(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Authorization") == h.with {
+		h.here.Done()
+		h.here.Wait()
+	}
+	return h.next.Do(r)
+}
+
+// All calls that were under way with the old token are made again with the new one, though
+// only the first of them finds that the file has changed.
+func TestTokenFileIsReadAgainForEachCall(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fake := newFake()
+	fake.token = "Bearer new"
+	var here sync.WaitGroup
+	c, err := client.New(client.Config{TokenFile: file, HTTPClient: heldBack{transportOf(fake), "Bearer old", &here}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if err := os.WriteFile(file, []byte("new\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	board := c.Board("default")
+	count := func() error {
+		_, err := board.Count(t.Context())
+		return err
+	}
+	watch := func() error {
+		for _, err := range board.Watch(t.Context(), "1") {
+			return err
+		}
+		return nil
+	}
+	calls := []func() error{count, count, watch, watch}
+	here.Add(len(calls))
+	var over sync.WaitGroup
+	for i, call := range calls {
+		over.Go(func() {
+			if err := call(); err != nil {
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	over.Wait()
+	if n := fake.count("count"); n != 4 {
+		t.Errorf("%d tries of the two counts, want 4", n)
+	}
+}
+
 func TestFailuresKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	board := newFake().board(t, client.Config{})

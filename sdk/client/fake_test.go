@@ -21,6 +21,7 @@ import (
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // fakeBoard is a board in memory that behaves as the API says, as far as the
@@ -461,6 +462,11 @@ func (f *fakeBoard) Work(ctx context.Context, r *connect.Request[boarddv1.WorkRe
 		return f.UnimplementedBoardServiceHandler.Work(ctx, r)
 	}
 	q := r.Msg
+	for _, e := range q.Endings {
+		if after := e.RetryAfter.AsDuration(); after < 0 || after > job.MaxNotBeforeDays*24*time.Hour || e.Reason == "poison" {
+			return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("one of the endings is wrong"))
+		}
+	}
 	answer := &boarddv1.WorkResponse{}
 	if len(q.Extend) > 0 {
 		claims := make([]*boarddv1.Claim, len(q.Extend))

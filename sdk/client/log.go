@@ -47,16 +47,15 @@ func (b *Board) ReadLog(ctx context.Context, uuid string, newerThan int64, most 
 func (b *Board) Log(ctx context.Context, uuid string, newerThan int64, follow bool) iter.Seq2[*LogEntry, error] {
 	return func(yield func(*LogEntry, error) bool) {
 		request := &boarddv1.GetLogRequest{Board: b.name, Uuid: uuid, NewerThan: newerThan, Follow: follow}
-		begun := time.Now()
+		begun, w := time.Now(), &watch{board: b}
 		for failed := 0; ; failed++ {
-			more, err := b.logOnce(ctx, request, func(e *LogEntry) bool {
+			more, err := b.logOnce(ctx, w, request, func(e *LogEntry) bool {
 				request.NewerThan, failed, begun = e.GetSerial(), 0, time.Now()
 				return yield(e, nil)
 			})
 			if !more || err == nil {
 				return
 			}
-			w := watch{board: b}
 			end := w.end(ctx, err)
 			if end == nil && !follow && time.Since(begun) > b.client.retryFor {
 				end = callError("get log", err)
@@ -73,11 +72,11 @@ func (b *Board) Log(ctx context.Context, uuid string, newerThan int64, follow bo
 
 // logOnce passes on the entries of one connection. more is false when the caller
 // has had enough; without an error the log has ended.
-func (b *Board) logOnce(ctx context.Context, r *boarddv1.GetLogRequest, yield func(*LogEntry) bool) (more bool, err error) {
+func (b *Board) logOnce(ctx context.Context, w *watch, r *boarddv1.GetLogRequest, yield func(*LogEntry) bool) (more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ctx, way := onWay(ctx, b.name)
 	request := connect.NewRequest(r)
-	b.client.credentials.sign(request.Header())
+	w.token = b.client.credentials.sign(request.Header())
 	stream, err := b.client.rpc.GetLog(ctx, request)
 	if err != nil {
 		cancel()
@@ -108,12 +107,18 @@ type LogWriter struct {
 
 	mu     sync.Mutex
 	lines  []*logLines
-	queue  []*NewLogEntry
+	queue  []queuedEntry
 	bytes  int
 	left   int // lines that were left out since the last that was queued
 	closed bool
 	err    error
 	cancel func() // called once when the server says that the job is to be canceled
+}
+
+// queuedEntry is an entry that waits to be sent.
+type queuedEntry struct {
+	*NewLogEntry
+	lines int // that it stands for: one, or those that were left out
 }
 
 // The bounds of a LogWriter: of one line, and of what waits to be sent.
@@ -185,7 +190,7 @@ func (l *logLines) end() {
 		w.left++
 	default:
 		w.mark()
-		w.queue = append(w.queue, &NewLogEntry{Type: l.entryType, Message: message})
+		w.queue = append(w.queue, queuedEntry{&NewLogEntry{Type: l.entryType, Message: message}, 1})
 		w.bytes += len(message) + 1
 		w.signal()
 	}
@@ -197,7 +202,7 @@ func (w *LogWriter) mark() {
 		return
 	}
 	message := fmt.Sprintf("%d lines were left out here: they came faster than they could be sent", w.left)
-	w.queue = append(w.queue, &NewLogEntry{Type: "left out", Message: message})
+	w.queue = append(w.queue, queuedEntry{&NewLogEntry{Type: "left out", Message: message}, w.left})
 	w.bytes += len(message) + 1
 	w.left = 0
 }
@@ -235,7 +240,7 @@ func (w *LogWriter) Close() error {
 func (w *LogWriter) send(ctx context.Context) {
 	for range w.wake {
 		for {
-			entries, closed := w.take()
+			entries, lines, closed := w.take()
 			if len(entries) == 0 {
 				if closed {
 					return
@@ -243,7 +248,7 @@ func (w *LogWriter) send(ctx context.Context) {
 				break
 			}
 			answer, err := w.board.AppendLog(ctx, w.claim, w.index, entries...)
-			if err != nil && w.fail(err) {
+			if err != nil && w.fail(err, lines) {
 				return
 			}
 			if answer.GetCancelRequested() {
@@ -266,8 +271,8 @@ func (w *LogWriter) gather() {
 	}
 }
 
-// take returns the next entries to be sent.
-func (w *LogWriter) take() ([]*NewLogEntry, bool) {
+// take returns the next entries to be sent, and how many lines they stand for.
+func (w *LogWriter) take() (entries []*NewLogEntry, lines int, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n, size := 0, 0
@@ -275,21 +280,22 @@ func (w *LogWriter) take() ([]*NewLogEntry, bool) {
 		size += len(w.queue[n].Message) + 64
 		n++
 	}
-	entries := w.queue[:n:n]
-	w.queue = w.queue[n:]
-	for _, e := range entries {
+	for _, e := range w.queue[:n] {
 		w.bytes -= len(e.Message) + 1
+		entries, lines = append(entries, e.NewLogEntry), lines+e.lines
 	}
-	return entries, w.closed
+	w.queue = w.queue[n:]
+	return entries, lines, w.closed
 }
 
-// fail takes note of an error. It reports whether there is no use in going on.
-func (w *LogWriter) fail(err error) bool {
+// fail takes note of an error, for which lines were not sent. It reports whether there is no
+// use in going on.
+func (w *LogWriter) fail(err error, lines int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if kind := job.KindOf(err); kind.Retryable() && !errors.Is(err, job.Internal) {
-		w.left++ // entries of one call, the client's own patience later
-		return w.closed
+	if kind := job.KindOf(err); !w.closed && kind.Retryable() && !errors.Is(err, job.Internal) {
+		w.left += lines // the client's own patience is over
+		return false
 	}
 	w.err, w.queue = err, nil
 	return true

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,8 +9,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
@@ -208,6 +211,53 @@ func TestLogWriterFails(t *testing.T) {
 		}
 		if d.calls != 1 {
 			t.Errorf("%d calls, want 1", d.calls)
+		}
+	})
+}
+
+// Lines that could not be sent for as long as a call is repeated are counted, each of them, and
+// a log that lacks its end is told of.
+func TestLogWriterLosesLines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		d := &desk{fail: func(int) error {
+			if away.Load() {
+				return connect.NewError(connect.CodeUnavailable, errors.New("away"))
+			}
+			return nil
+		}}
+		w := d.board(t).LogWriter(t.Context(), held, 0, nil)
+		out := w.Lines("out")
+		lose := func() {
+			away.Store(true)
+			_, _ = out.Write(bytes.Repeat([]byte("x\n"), 500))
+			time.Sleep(5 * time.Minute)
+			away.Store(false)
+		}
+		lose()
+		_, _ = out.Write([]byte("y\n"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(d.entries); n < 2 || !strings.HasPrefix(d.entries[n-2], "left out 500 lines") || d.entries[n-1] != "out y" {
+			t.Errorf("the log ends with %q", d.entries[max(0, n-2):])
+		}
+		// What stood for lines that were left out is left out itself.
+		lose()
+		away.Store(true)
+		_, _ = out.Write([]byte("z\n"))
+		time.Sleep(5 * time.Minute)
+		away.Store(false)
+		_, _ = out.Write([]byte("y\n"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(d.entries); n < 2 || !strings.HasPrefix(d.entries[n-2], "left out 501 lines") {
+			t.Errorf("the log ends with %q", d.entries[max(0, n-2):])
+		}
+		away.Store(true)
+		_, _ = out.Write([]byte("last\n"))
+		if err := w.Close(); job.KindOf(err) != job.Unavailable {
+			t.Errorf("%v, want that its end was lost", err)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.D
 		}
 		if failed.Kind == job.Unauthenticated && !reloaded {
 			reloaded = true
-			if changed, err := c.credentials.reload(); err == nil && changed {
+			if c.credentials.renew(way.token) {
 				continue
 			}
 		}
@@ -102,7 +102,7 @@ func attemptCall[Req, Resp any](ctx context.Context, c *Client, wait time.Durati
 	defer cancel()
 	ctx, way = onWay(ctx, boardOf(request))
 	signed := connect.NewRequest(request)
-	c.credentials.sign(signed.Header())
+	way.token = c.credentials.sign(signed.Header())
 	answer, err = do(ctx, signed)
 	return answer, way, signed.Spec().IdempotencyLevel != connect.IdempotencyNoSideEffects, err
 }

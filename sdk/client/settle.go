@@ -24,7 +24,7 @@ var (
 )
 
 // RetryAfter is an error that gives the job back, to be tried again after the
-// given time, and refunds the attempt.
+// given time, of at least 0 and at most 36,525 days, and refunds the attempt.
 type RetryAfter struct {
 	Delay  time.Duration
 	Reason string
@@ -40,6 +40,9 @@ func (r RetryAfter) Error() string {
 
 // Is makes a RetryAfter an ErrRetry.
 func (r RetryAfter) Is(target error) bool { return target == ErrRetry }
+
+// maxDelay is the longest that a job may be delayed.
+const maxDelay = job.MaxNotBeforeDays * 24 * time.Hour
 
 // Ending says what became of a claim.
 type Ending string
@@ -149,7 +152,8 @@ func (r *run) abandonment(e *entry, err error) AbandonOptions {
 	case r.held.isLate(e):
 		o.Reason = ErrTimeout.Error() // as the server calls it
 	case errors.As(err, &after):
-		o.RefundAttempt, o.RetryAfter = true, &after.Delay
+		delay := min(max(after.Delay, 0), maxDelay)
+		o.RefundAttempt, o.RetryAfter = true, &delay
 		return o
 	case errors.Is(err, ErrRetry):
 		o.RefundAttempt = true

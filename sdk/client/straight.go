@@ -43,6 +43,7 @@ const (
 // way is the way of one request.
 type way struct {
 	board    string // that the call is about; empty: none
+	token    string // that it was signed with
 	straight *place // where it went; nil: to one of the addresses that were given
 	around   bool   // none of those was reachable, and straight is any server that is known
 	strange  bool   // it went straight, and the answer is not of the server that it was to

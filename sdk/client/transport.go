@@ -108,40 +108,62 @@ func newCredentials(token, file string) (*credentials, error) {
 		return c, nil
 	}
 	c.file = file
-	if _, err := c.reload(); err != nil {
+	var err error
+	if c.token, err = c.read(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// reload reads the file and reports whether the token is another one now.
-func (c *credentials) reload() (changed bool, err error) {
-	if c.file == "" {
-		return false, nil
-	}
+// read returns the token that is in the file.
+func (c *credentials) read() (string, error) {
 	content, err := os.ReadFile(c.file)
 	if err != nil {
-		return false, &job.Error{Kind: job.Invalid, Message: "token file", Err: err}
+		return "", &job.Error{Kind: job.Invalid, Message: "token file", Err: err}
 	}
 	token := string(bytes.TrimSpace(content))
 	if token == "" {
-		return false, job.Errorf(job.Invalid, "token file %s is empty", c.file)
+		return "", job.Errorf(job.Invalid, "token file %s is empty", c.file)
+	}
+	return token, nil
+}
+
+// renew reports whether there is another token than the one that was refused. Of several
+// calls that were refused with that one, the first finds it in the file.
+func (c *credentials) renew(refused string) bool {
+	if c.now() != refused {
+		return true
+	}
+	if c.file == "" {
+		return false
+	}
+	token, err := c.read()
+	if err != nil {
+		return false // the old one may be good again
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	changed = token != c.token
-	c.token = token
-	return changed, nil
+	if c.token == refused {
+		c.token = token
+	}
+	return c.token != refused
 }
 
-func (c *credentials) sign(header http.Header) {
+// now returns the token as it is.
+func (c *credentials) now() string {
 	c.mu.Lock()
-	token := c.token
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	return c.token
+}
+
+// sign signs a request, and returns the token that it did so with.
+func (c *credentials) sign(header http.Header) (token string) {
+	token = c.now()
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
 	if c.tenant != "" {
 		header.Set("Boardd-Tenant", c.tenant)
 	}
+	return token
 }

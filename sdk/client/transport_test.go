@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"iter"
 	"log"
 	"net"
 	"net/http"
@@ -79,7 +80,25 @@ func TestWrongScheme(t *testing.T) {
 		if job.KindOf(err) != job.Unavailable || !errors.Is(err, want.is) || !strings.Contains(err.Error(), want.message) {
 			t.Errorf("%s: %v, want %s", addr, err, want.message)
 		}
+		for name, err := range map[string]error{
+			"watch": firstError(c.Board("default").Watch(t.Context(), "")),
+			"log":   firstError(c.Board("default").Log(t.Context(), client.NewUUID(), 0, true)),
+		} {
+			if job.KindOf(err) != job.Unavailable || !errors.Is(err, want.is) || !strings.Contains(err.Error(), want.message) {
+				t.Errorf("%s of %s: %v, want %s", name, addr, err, want.message)
+			}
+		}
 	}
+}
+
+// firstError is what a stream ends with.
+func firstError[T any](stream iter.Seq2[T, error]) error {
+	for _, err := range stream {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A refusal of a request that is no other server's is read as it is.

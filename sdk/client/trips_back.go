@@ -137,10 +137,14 @@ func (t *trips) begin(a *aheadClaim) {
 			failed := t.insist(t.background, e, func(ctx context.Context) error {
 				done := t.deliver(&delivery{ending: ending}, !freed, took)
 				freed = true
-				if err := t.await(ctx, done); job.KindOf(err) != job.Unsupported {
+				err := t.await(ctx, done)
+				switch job.KindOf(err) {
+				case job.Unsupported: // the server was put back to an older version
+				case job.Invalid: // perhaps of another ending of the trip
+				default:
 					return err
 				}
-				return t.endDirectly(ctx, e.claim, ending) // the server was put back to an older version
+				return t.endDirectly(ctx, e.claim, ending)
 			})
 			report = settled(report, err, failed)
 		}

@@ -65,6 +65,36 @@ func modernWorker(t *testing.T, fake *fakeBoard, w client.Worker, jobs ...string
 	}
 }
 
+// An ending for which the server refuses a whole trip takes no other one with it.
+func TestTripsWithARefusedEnding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newModern()
+		var lost atomic.Int32
+		modernWorker(t, fake, client.Worker{
+			UntilEmpty: true, Concurrency: 8,
+			Handler: func(_ context.Context, c *client.Claim) error {
+				time.Sleep(time.Second) // all of them end at once
+				if c.GetJob().GetName() == "3" {
+					return errors.New("poison")
+				}
+				return nil
+			},
+			Report: func(r client.Report) {
+				if r.Ending == client.Lost {
+					lost.Add(1)
+				}
+			},
+		}, "0", "1", "2", "3", "4", "5", "6", "7")
+		ends := fake.endings()
+		slices.Sort(ends)
+		want := []string{"0 consumed", "1 consumed", "2 consumed", "3 abandoned: poison, after 1s", "4 consumed", "5 consumed", "6 consumed", "7 consumed"}
+		if diff := cmp.Diff(want, ends); diff != "" || lost.Load() != 0 {
+			t.Errorf("%d are lost; %s", lost.Load(), diff)
+		}
+	})
+}
+
 // A worker on Work makes no other call but to learn of its board and to be listed, and
 // brings endings together.
 func TestTripsBringEndings(t *testing.T) {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,7 @@ type watch struct {
 	owner   string        // whose jobs' events; empty: all
 	slowest time.Duration // between two tries to connect; 0: 5 s
 	opened  func()        // called when a watch from now on has begun; may be nil
+	token   string        // that the last connection was signed with
 	moved   bool          // the last connection ended since the board is another server's now
 }
 
@@ -75,7 +77,7 @@ func (w *watch) once(ctx context.Context, yield func(*Event, error) bool) (more,
 
 	ctx, way := onWay(ctx, w.board.name)
 	request := connect.NewRequest(&boarddv1.WatchBoardRequest{Board: w.board.name, From: w.cursor, Owner: w.owner})
-	w.board.client.credentials.sign(request.Header())
+	w.token = w.board.client.credentials.sign(request.Header())
 	stream, err := w.board.client.rpc.WatchBoard(ctx, request)
 	if err != nil {
 		return true, false, w.lost(way, &quiet, err)
@@ -121,11 +123,14 @@ func (w *watch) end(ctx context.Context, err error) error {
 		return nil // the server ended the stream: it stops, or makes room
 	}
 	failed := callError("watch", err)
+	if _, ok := errors.AsType[*unmade](err); ok && w.owner == "" { // a worker goes on, as its other calls do
+		return failed
+	}
 	switch failed.Kind {
 	case job.Unavailable, job.Interrupted, job.Aborted, job.Internal, job.QuotaExceeded, job.OutcomeUnknown:
 		return nil
 	case job.Unauthenticated:
-		if changed, err := w.board.client.credentials.reload(); err == nil && changed {
+		if w.board.client.credentials.renew(w.token) {
 			return nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ func TestWorkerEndsClaims(t *testing.T) {
 		"trash":           {fails(fmt.Errorf("bad data: %w", client.ErrTrash)), 0, "a trashed: bad data: trash"},
 		"again":           {fails(fmt.Errorf("busy: %w", client.ErrRetry)), 0, "a abandoned: busy: try again, after 1s, refunded"},
 		"again in":        {fails(client.RetryAfter{Delay: time.Hour}), 0, "a abandoned: try again in 1h0m0s, after 1h0m0s, refunded"},
+		"again too late":  {fails(client.RetryAfter{Delay: math.MaxInt64, Reason: "later"}), 0, "a abandoned: later, after 876600h0m0s, refunded"},
+		"again before":    {fails(client.RetryAfter{Delay: -1, Reason: "now"}), 0, "a abandoned: now, after 0s, refunded"},
 		"failed":          {fails(errors.New("oops")), 0, "a abandoned: oops, after 1s"},
 		"board backs off": {fails(errors.New("oops")), time.Minute, "a abandoned: oops"},
 		"not UTF-8":       {fails(errors.New("a\xffb")), time.Minute, "a abandoned: ab"},

@@ -47,6 +47,7 @@ class _Failed(NamedTuple):
     answered: bool  # the server itself said so
     sent: bool  # the request left this machine, or may have
     pause: float  # for which the server wants to be left alone
+    token: str = ''  # that it was asked with
 
     @property
     def lost(self) -> bool:
@@ -148,7 +149,7 @@ class Client:
             counted += 1
             if error.kind == 'UNAUTHENTICATED' and not reloaded:
                 reloaded = True
-                if self._reload():
+                if self._renew(failed.token):
                     continue
             pause = 0.0
             if counted % self._servers == 0:  # no other one is left to ask
@@ -168,8 +169,9 @@ class Client:
             'Connect-Protocol-Version': '1',
             'Connect-Timeout-Ms': str(int(timeout * 1000)),
         }
-        if self._token:
-            headers['Authorization'] = 'Bearer ' + self._token
+        token = self._token
+        if token:
+            headers['Authorization'] = 'Bearer ' + token
         try:
             status, got, text = self._transport.post(_PATH + method, data, headers, timeout, waits=waits, cut=cut, way=way)
         except transport.Broken as e:
@@ -185,14 +187,18 @@ class Client:
             answer = None  # it is not the server's
         if status == 200 and isinstance(answer, dict):
             return answer, None
-        return {}, _failed(method, status, got, answer, _OTHER_TOKEN if self._token else _NO_TOKEN)
+        return {}, _failed(method, status, got, answer, _OTHER_TOKEN if token else _NO_TOKEN)._replace(token=token)
 
     def _read_token(self, path: str) -> str:
         with open(path, encoding='utf-8') as f:
             return f.read().strip()
 
-    def _reload(self) -> bool:
-        """Reads the token's file again; returns whether it has another one."""
+    def _renew(self, refused: str) -> bool:
+        """Returns whether there is another token than the one that was
+        refused. Of several calls that were refused with that one, the first
+        finds it in the file."""
+        if self._token != refused:
+            return True
         if self._token_file is None:
             return False
         try:
@@ -200,8 +206,8 @@ class Client:
             _check_token(token)
         except (OSError, ValueError, errors.BoarddError):
             return False  # the old one may be good again
-        changed, self._token = token != self._token, token
-        return changed
+        self._token = token
+        return token != refused
 
 
 def _failed(method: str, status: int, headers: Any, answer: Any, advice: str) -> _Failed:

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from typing import Optional
+from typing import Any, Optional
 
 from boardd import client
 from boardd import errors
@@ -11,6 +11,9 @@ from boardd.messages import Json, seconds
 
 #: What a server keeps of a reason, at most, in bytes.
 _MAX_REASON = 4096
+
+#: The longest that a job may be delayed, in seconds.
+_MAX_DELAY = 36525 * 86400.0
 
 
 def new_owner() -> str:
@@ -49,9 +52,18 @@ def conclude(hand: Hand, error: Optional[BaseException], board_backs_off: bool) 
         message['reason'] = 'timeout'  # as the server calls it
     elif isinstance(error, errors.Retry):
         message['refundAttempt'] = True
-        if error.after is not None:
-            message['retryAfter'] = seconds(error.after)
+        after = _delay(error.after)
+        if after is not None:
+            message['retryAfter'] = seconds(after)
     return Conclusion('ABANDONED', message)
+
+
+def _delay(after: Any) -> Optional[float]:
+    """What a board takes for a delay: from 0 on, and not too long. None: it is no number."""
+    try:
+        return min(max(0.0, float(after)), _MAX_DELAY)  # NaN is 0
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def unbegun(hand: Hand) -> Json:
@@ -62,5 +74,8 @@ def unbegun(hand: Hand) -> Json:
 
 def reason_of(error: BaseException) -> str:
     """The text of what a handler raised, as far as a board keeps it."""
-    text = str(error) or type(error).__name__
+    try:
+        text = str(error) or type(error).__name__
+    except Exception:  # it is the handler's, and may do anything
+        text = type(error).__name__
     return text.encode('utf-8', 'replace')[:_MAX_REASON].decode('utf-8', 'ignore')

@@ -116,6 +116,11 @@ class Hands:
         for hand in self.all:
             self._lose(hand, 'gone', 'the server refuses this worker: %s' % error)
 
+    def leave(self) -> None:
+        """Nobody keeps the claims any more."""
+        for hand in self.all:
+            self._lose(hand, 'doubted', 'the worker has ended')
+
     def check_all(self) -> None:
         """Asks about every claim: a notice may have been missed."""
         for hand in self.all:

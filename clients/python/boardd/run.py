@@ -7,6 +7,7 @@ so that a trip that hangs costs no claim. One thread decides; each call has a
 thread of its own, which tells that one what came of it.
 """
 
+import logging
 import os
 import socket
 import threading
@@ -26,6 +27,7 @@ _HUSH = 0.1  # before it waits for notices alone: most jobs end sooner than one 
 _MOST = 1000  # items in one call, and claims that it asks for
 _PRESENCE = 180.0  # for which the worker is listed after it was last heard of
 _SHORTLY = 1.0  # what stands for "no more"
+_log = logging.getLogger(__name__)
 _FOR_GOOD = ('UNAUTHENTICATED', 'PERMISSION_DENIED', 'NOT_FOUND')
 
 
@@ -58,13 +60,26 @@ class Options:
         self.version = version
         self.max_jobs = max_jobs
         self.until_empty = until_empty
-        self.report = report
-        self.warn = warn or (lambda message: None)
+        self.report = _guarded('report', report)
+        self.warn = _guarded('warn', warn)
+
+
+def _guarded(name: str, told: Optional[Callable[[Any], None]]) -> Callable[[Any], None]:
+    """Calls a function of the program's, whose failure must not take the claims
+    in hand with it: it is logged."""
+    def call(what: Any) -> None:
+        try:
+            if told is not None:
+                told(what)
+        except Exception:
+            _log.exception("the worker's function %r failed; the worker goes on", name)
+    return call
 
 
 class _Delivery(NamedTuple):
     ending: Json
     done: Callable[[Optional[errors.BoarddError]], None]
+    alone: bool = False  # it is brought by a trip of its own
 
 
 class _Wait:
@@ -130,6 +145,7 @@ class Run:
         finally:
             for cut in (self._over, self._hands.cut):
                 cut.cut()
+            self._hands.leave()
             if self._wait is not None:
                 self._wait.cut.cut()
             self._turns.join()
@@ -242,7 +258,8 @@ class Run:
         return request
 
     def _send_trip(self) -> None:
-        brought, self._outbox = self._outbox[:_MOST], self._outbox[_MOST:]
+        n = 1 if self._outbox[0].alone else _MOST
+        brought, self._outbox = self._outbox[:n], self._outbox[n:]
         asked = self._claimable()
         request = self._request(asked, [d.ending for d in brought])
         sent = time.monotonic()
@@ -254,6 +271,9 @@ class Run:
             self._reserved -= asked
             if error is not None:
                 failed = _as_error(error)
+                if failed.kind == 'INVALID' and len(brought) > 1:  # perhaps one of them alone
+                    self._outbox = [d._replace(alone=True) for d in brought] + self._outbox
+                    return
                 for delivery in brought:
                     delivery.done(failed)
                 if failed.kind in _FOR_GOOD:
@@ -379,8 +399,7 @@ class Run:
 
     def _ended(self, hand: Hand, ending: str, error: Optional[BaseException]) -> None:
         self._removed(hand)
-        if self._o.report is not None:
-            self._o.report(Report(hand.claim, ending, error))
+        self._o.report(Report(hand.claim, ending, error))
 
     def _removed(self, hand: Hand) -> None:
         self._hands.remove(hand)

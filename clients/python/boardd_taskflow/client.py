@@ -85,8 +85,9 @@ class Client(object):
         if self._closed.is_set():
             raise failures.Closed()
         try:
+            secret = self._secret
             status, headers, answer = self._transport.post(
-                _PATH + method, data, self._headers(timeout + wait),
+                _PATH + method, data, self._headers(timeout + wait, secret),
                 timeout + wait, fresh=not repeatable, waits=wait > 0)
         except failures.Broken:
             if self._closed.is_set():
@@ -94,7 +95,7 @@ class Client(object):
             raise
         self._note_time(headers)
         if status != 200:
-            raise self._refused(status, headers, answer)
+            raise self._refused(status, headers, answer, secret)
         try:
             answer = json.loads(answer)
         except ValueError as e:
@@ -104,17 +105,17 @@ class Client(object):
             raise failures.Refused.of_item(error)
         return answer
 
-    def _headers(self, deadline):
+    def _headers(self, deadline, secret):
         headers = {
             'Content-Type': 'application/json',
             'Connect-Protocol-Version': '1',
             'Connect-Timeout-Ms': str(int(deadline * 1000)),
         }
-        if self._secret:
-            headers['Authorization'] = 'Bearer ' + self._secret
+        if secret:
+            headers['Authorization'] = 'Bearer ' + secret
         return headers
 
-    def _refused(self, status, headers, answer):
+    def _refused(self, status, headers, answer, secret):
         try:
             error = json.loads(answer)
             code, message = error['code'], error.get('message') or ''
@@ -127,18 +128,22 @@ class Client(object):
                 after = float(headers.get('Retry-After', ''))
             except ValueError:
                 after = 1.0
-        elif code == 'unauthenticated' and self._renew_secret():
+        elif code == 'unauthenticated' and self._renew_secret(secret):
             code, after = 'resource_exhausted', 0.0  # again, with the new
         return failures.Refused(code, message, after=after)
 
-    def _renew_secret(self):
-        """Reads the token's file again; returns whether it has another one."""
+    def _renew_secret(self, refused):
+        """Returns whether there is another token than the one that was
+        refused. Of several calls that were refused with that one, the first
+        finds it in the file."""
+        if self._secret != refused:
+            return True
         try:
             secret = self._options.secret()
         except (OSError, ValueError):
             return False
-        changed, self._secret = secret != self._secret, secret
-        return changed
+        self._secret = secret
+        return secret != refused
 
     def _note_time(self, headers):
         if self._skew is not None:

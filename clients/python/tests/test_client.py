@@ -1,6 +1,7 @@
 """The client of the package boardd, against real servers."""
 
 import ast
+import concurrent.futures
 import datetime
 import os
 import re
@@ -108,6 +109,25 @@ class ClientTest(boards.TestCase):
             f.write(server.TOKEN)
             f.flush()
             self.assertEqual(board.count()['unclaimed'], '0')
+
+    def test_token_file_under_calls(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.token') as f:
+            f.write('old')
+            f.flush()
+            board = self.open(token=None, token_file=f.name)
+            f.seek(0)
+            f.write(server.TOKEN)
+            f.flush()
+            post, both = board.client._transport.post, threading.Barrier(2, timeout=60)
+
+            def held(path, data, headers, *args, **more):
+                if headers['Authorization'] == 'Bearer old':
+                    both.wait()
+                return post(path, data, headers, *args, **more)
+            with unittest.mock.patch.object(board.client._transport, 'post', held):
+                with concurrent.futures.ThreadPoolExecutor() as threads:
+                    counts = [threads.submit(board.count) for _ in range(2)]
+                    self.assertEqual([count.result()['unclaimed'] for count in counts], ['0', '0'])
 
     def test_lost_answers(self):
         line = self.line()

@@ -1,5 +1,6 @@
 """Answers that are lost, servers that go and come back, wrong settings."""
 
+from concurrent import futures
 import os
 import threading
 import time
@@ -243,6 +244,24 @@ class SettingsTest(base.TestCase):
         write(path, 'not-a-token-of-the-server')
         board._client._secret = 'an-old-token-of-yesterday'
         self.assertRaises(exc.JobFailure, lambda: board.job_count)
+
+    def test_a_token_that_is_changed_under_calls(self):
+        path = os.path.join(self.makeTmpDir(), 'token')
+        write(path, server.TOKEN)
+        client = self.open(token=None, token_file=path)._client
+        client._secret = 'an-old-token-of-yesterday'
+        post, both = client._transport.post, threading.Barrier(2, timeout=60)
+
+        def held(path, data, headers, *args, **more):
+            if headers['Authorization'].endswith('of-yesterday'):
+                both.wait()
+            return post(path, data, headers, *args, **more)
+        client._transport.post = held
+        with futures.ThreadPoolExecutor() as threads:
+            calls = [threads.submit(client.call, 'CountJobs')
+                     for _ in range(2)]
+            for call in calls:
+                call.result()
 
     def test_a_paused_board(self):
         board = self.open(board_name='paused')

@@ -4,8 +4,11 @@ import os
 import signal
 import threading
 import time
+import unittest.mock
 
 import boardd
+from boardd import ending
+from boardd import run
 from tests import boards
 from tests import server
 
@@ -60,6 +63,73 @@ class WorkerTest(boards.TestCase):
         self.assertTrue(jobs['other']['lastReason'].startswith('ä' * 200))
         self.assertEqual((jobs['trash']['state'], jobs['cancel']['outcome']), ('TRASHED', 'CANCELED'))
         self.assertGreater(jobs['later']['notBefore'], jobs['retry']['notBefore'])
+
+    def test_wrong_delays(self):
+        class Unspeakable(Exception):
+            def __str__(self):
+                raise RuntimeError('no words')
+        board = self.open()
+        raised = {'inf': boardd.Retry('x', after=float('inf')), 'nan': boardd.Retry('x', after=float('nan')),
+                  'negative': boardd.Retry('x', after=-1.0), 'text': boardd.Retry('x', after='5'),
+                  'none': boardd.Retry('x', after=[]), 'unspeakable': Unspeakable()}
+        uuids = {name: board.post(name)['uuid'] for name in raised}
+        self.post(board, 2)
+        together = threading.Barrier(8, timeout=60)
+
+        def handler(task):
+            together.wait()
+            if task.job['name'] in raised:
+                raise raised[task.job['name']]
+        work = boards.Working(self, board, handler, max_jobs=8, concurrency=8)
+        work.join()
+        self.assertEqual(sorted(work.endings()), ['ABANDONED'] * 6 + ['CONSUMED'] * 2)
+        self.assertEqual({name: self.state(board, uuid) for name, uuid in uuids.items()},
+                         {name: ('UNCLAIMED', 1 if name == 'unspeakable' else 0) for name in raised})
+
+    def test_an_ending_that_is_refused(self):
+        board = self.open()
+        self.post(board, 7)
+        bad = board.post('bad')['uuid']
+        together = threading.Barrier(8, timeout=60)
+
+        def handler(task):
+            together.wait()
+            if task.uuid == bad:
+                raise boardd.Retry('x', after=1.0)
+        with unittest.mock.patch.object(ending, '_delay', lambda after: -1.0):
+            work = boards.Working(self, board, handler, max_jobs=8, concurrency=8)
+            work.join()
+        self.assertEqual(sorted(work.endings()), ['CONSUMED'] * 7 + ['LOST'])
+
+    def test_report_and_warn_that_fail(self):
+        def fails(_):
+            raise RuntimeError('of the program')
+        board = self.open()
+        uuids = self.post(board, 3)
+        worker = boardd.Worker(board, lambda task: None, report=fails, warn=fails, max_jobs=3)
+        with self.assertLogs('boardd.run', 'ERROR'):
+            worker.run()
+        self.assertEqual([self.state(board, uuid)[0] for uuid in uuids], ['COMPLETE'] * 3)
+
+    def test_what_ends_the_worker_is_told(self):
+        board = self.open()
+        self.post(board, 2)
+        told, second = [], threading.Event()
+
+        def handler(task):
+            if task.job['name'] == 'n0':
+                second.wait(60)
+                return
+            second.set()
+            task.wait(60)
+            told.append(task.cause)
+            ended.set()
+        ended = threading.Event()
+        worker = boardd.Worker(board, handler, concurrency=2)
+        with unittest.mock.patch.object(run.Run, '_returned', side_effect=RuntimeError('broken')):
+            self.assertRaises(RuntimeError, worker.run)
+        self.assertTrue(ended.wait(60))
+        self.assertIsInstance(told[0], boardd.LeaseLost)
 
     def test_extends(self):
         board = self.open()

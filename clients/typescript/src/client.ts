@@ -143,6 +143,7 @@ export class Client {
     for (let tries = 1, counted = 0; ; tries++) {
       const way = wayOf(method, request);
       const route = this.route(way);
+      const { token } = this;
       let failure: Failure;
       try {
         options.signal?.throwIfAborted();
@@ -150,7 +151,7 @@ export class Client {
         this.answered(route, way, answer.header);
         return { message: answer.message, unsure, tries };
       } catch (reason) {
-        failure = failureOf(method.name, reason, this.token !== "");
+        failure = failureOf(method.name, reason, token !== "");
         if (options.signal?.aborted) {
           if (timeIsOver(options.signal)) this.failed(route, way, reason, failure);
           throw gaveUp(method.name, changes && (unsure || failure.sent), options.signal.reason);
@@ -166,7 +167,7 @@ export class Client {
       counted++;
       if (error.kind === "UNAUTHENTICATED" && !reloaded) {
         reloaded = true;
-        if (this.reload()) continue;
+        if (this.renew(token)) continue;
       }
       const another = counted % this.transports.length !== 0;
       const pause = another ? 0 : Math.max(failure.pauseMs, backoff(Math.floor(counted / this.transports.length) - 1, 50, 2000));
@@ -178,6 +179,7 @@ export class Client {
   /** Makes a call that answers with a stream, once. Its errors are a BoarddError; the way says how it went. */
   async *stream<I extends DescMessage, O extends DescMessage>(method: DescMethodServerStreaming<I, O>, request: MessageInitShape<I>, signal?: AbortSignal, way = wayOf(method, request)): AsyncGenerator<MessageShape<O>, void, undefined> {
     const route = this.route(way);
+    const { token } = this;
     let begun = false;
     try {
       const answer = await heard(route, false, signal, (signal) => route.transport.stream(method, signal, undefined, this.headers(), once(request)));
@@ -185,7 +187,7 @@ export class Client {
       begun = true;
       yield* answer.message;
     } catch (reason) {
-      const failure = failureOf(method.name, reason, this.token !== "");
+      const failure = failureOf(method.name, reason, token !== "");
       const { error } = failure;
       if (signal?.aborted) {
         if (signal.reason instanceof Silence) this.left(route, way);
@@ -193,7 +195,7 @@ export class Client {
       }
       const moved = begun && reason instanceof ConnectError && this.straights?.moved(way, reason.metadata) === true;
       if (!moved) this.failed(route, way, reason, failure, begun);
-      if (error.kind === "UNAUTHENTICATED" && this.reload()) throw new BoarddError("UNAVAILABLE", method.name, "the token's file has another token now", { cause: error });
+      if (error.kind === "UNAUTHENTICATED" && this.renew(token)) throw new BoarddError("UNAVAILABLE", method.name, "the token's file has another token now", { cause: error });
       throw error;
     }
   }
@@ -281,15 +283,18 @@ export class Client {
     return this.token === "" ? {} : { Authorization: `Bearer ${this.token}` };
   }
 
-  /** Reads the token's file again, and reports whether it has another one. */
-  private reload(): boolean {
+  /**
+   * Reports whether there is another token than the one that was refused. Of several calls that were refused with that one,
+   * the first finds it in the file.
+   */
+  private renew(refused: string): boolean {
+    if (this.token !== refused) return true;
     if (this.tokenFile === undefined) return false;
     try {
       const token = readFileSync(this.tokenFile, "utf8").trim();
       checkToken(token);
-      const changed = token !== this.token;
       this.token = token;
-      return changed;
+      return token !== refused;
     } catch {
       return false; // the old one may be good again
     }

@@ -74,7 +74,15 @@ export function conclude(hand: Hand, outcome: Outcome, boardBacksOff: boolean): 
   const pause = boardBacksOff ? {} : duration("retryAfter", doubled(Math.max(0, hand.claim.attempt - 1), 1000, 300_000));
   if (hand.late) return { ending: "ABANDONED", message: { ...back, reason: "timeout", ...pause } }; // as the server calls it
   if (!(error instanceof RetryError)) return { ending: "ABANDONED", message: { ...back, ...pause } };
-  return { ending: "ABANDONED", message: { ...back, refundAttempt: true, ...(error.afterMs === undefined ? pause : duration("retryAfter", error.afterMs)) } };
+  return { ending: "ABANDONED", message: { ...back, refundAttempt: true, ...(error.afterMs === undefined ? pause : duration("retryAfter", delay(error.afterMs))) } };
+}
+
+// The longest that a job may be delayed.
+const maxDelayMs = 36_525 * 86_400_000;
+
+/** What a board takes for a delay: from 0 on, and not too long. */
+function delay(ms: number): number {
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), maxDelayMs);
 }
 
 /** The end of a claim whose handler has not begun. */

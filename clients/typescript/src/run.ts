@@ -17,6 +17,7 @@ type WorkRequest = MessageInitShape<typeof WorkRequestSchema>;
 interface Delivery {
   ending: WorkEnding;
   done: (error: BoarddError | undefined) => void;
+  alone?: boolean; // it is brought by a trip of its own
 }
 
 /** A call that stands in line for claims, or with asked 0 for notices alone. */
@@ -190,7 +191,7 @@ export class Run {
   }
 
   private async sendTrip(): Promise<void> {
-    const brought = this.outbox.splice(0, most);
+    const brought = this.outbox.splice(0, this.outbox[0]?.alone === true ? 1 : most);
     const asked = this.claimable();
     const sent = now();
     this.trip = true;
@@ -207,6 +208,11 @@ export class Run {
     this.turn(() => {
       this.trip = false;
       this.reserved -= asked;
+      if (isKind(failure, "INVALID") && brought.length > 1) {
+        // Perhaps for one of them alone.
+        this.outbox.unshift(...brought.map((delivery) => ({ ...delivery, alone: true })));
+        return;
+      }
       brought.forEach(({ ending, done }, i) => {
         const error = answer?.ended[i]?.error;
         done(failure ?? (error === undefined ? undefined : refusedLater(itemError("Work", ending.uuid ?? "", error), unsure)));

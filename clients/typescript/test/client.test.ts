@@ -128,6 +128,16 @@ test("the token's file is read again when the token is refused", async () => {
   assert.equal((await client.board(board.name).count()).unclaimed, 0n);
 });
 
+test("every call that was under way with the old token is made again with the new one", async () => {
+  const board = await server.board();
+  const tokenFile = join(server.dir, "renewed");
+  writeFileSync(tokenFile, "old\n");
+  const renewed = new Client({ addr: server.addr, tokenFile }).board(board.name);
+  writeFileSync(tokenFile, "dev\n");
+  const counts = await Promise.all([renewed.count(), renewed.count(), renewed.count()]);
+  assert.deepEqual(counts.map((c) => c.unclaimed), [0n, 0n, 0n]);
+});
+
 test("a token's file that cannot be read is named, and by what it was given", () => {
   const tokenFile = join(server.dir, "nowhere", "token");
   const says = (option: string) => (e: unknown) =>
