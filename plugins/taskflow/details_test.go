@@ -21,6 +21,7 @@ func TestJSONThereAndBack(t *testing.T) {
 		{`{"n":[1.50,1E3,100e-2,0.10,1000000000000000000000.0]}`, `{"n":[1.5,1000.0,1.0,0.1,1e+21]}`},
 		{`{"n":[0e999999999999,0.000]}`, `{"n":[0.0,0.0]}`},
 		{`{"n":2.2250738585072014e-308}`, ``},
+		{`{"n":[1e` + strings.Repeat("0", 1000) + `5,0.` + strings.Repeat("0", 999) + `1e1000]}`, `{"n":[100000.0,1.0]}`},
 		{`{"s":"\u00e9\ud83d\ude00\n\u0001\/"}`, `{"s":"é😀\n\u0001/"}`},
 		{`{"":{"\"":"\\"}}`, ``},
 	} {
@@ -72,6 +73,7 @@ func TestMsgpackOfJSONRefuses(t *testing.T) {
 		{"a float that is rounded", `{"a":{"b":0.10000000000000000001}}`, "details.a.b: the number 0.10000000000000000001 has more digits"},
 		{"a float that vanishes", `{"a":1e-400}`, "more digits"},
 		{"a huge exponent", `{"a":1e-99999999999999999999}`, "more digits"},
+		{"an exponent of millions of digits", `{"a":1e-` + strings.Repeat("9", job.MaxDetails-10) + `}`, "more digits"},
 		{"too deep", deep, "at most 64 levels"},
 		{"too large", `{"a":"` + strings.Repeat("x", job.MaxDetails) + `"}`, "too many"},
 	} {

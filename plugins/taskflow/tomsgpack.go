@@ -3,7 +3,7 @@ package taskflow
 import (
 	"bytes"
 	"fmt"
-	"math/big"
+	"math"
 	"strconv"
 	"strings"
 
@@ -165,22 +165,23 @@ func (t *translator) float(text string) error {
 func sameDecimal(a, b string) bool {
 	digitsA, pointA := decimal(a)
 	digitsB, pointB := decimal(b)
-	return digitsA == digitsB && (digitsA == "" || pointA.Cmp(pointB) == 0)
+	return digitsA == digitsB && (digitsA == "" || pointA == pointB)
 }
 
 // decimal returns a number's sign with its digits without zeros at either end,
-// and the power of ten of the first one. Nothing at all stands for zero.
-func decimal(text string) (string, *big.Int) {
+// and the power of ten of the first one. Nothing at all stands for zero. An exponent may have
+// millions of digits; one that is too large for any float64 is cut to one that still is.
+func decimal(text string) (string, int64) {
 	sign := ""
 	if rest, ok := strings.CutPrefix(text, "-"); ok {
 		sign, text = "-", rest
 	}
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
-	power := new(big.Int)
-	power.SetString(strings.TrimPrefix(exponent, "+"), 10)
+	power, _ := strconv.ParseInt(exponent, 10, 64) // the nearest that there is, if it is out of range
+	power = min(max(power, math.MinInt64/2), math.MaxInt64/2)
 	before, after, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(before+after, "0")
-	power.Add(power, big.NewInt(int64(len(before)-(len(before)+len(after)-len(digits)))))
+	power += int64(len(digits) - len(after))
 	if digits = strings.TrimRight(digits, "0"); digits == "" {
 		return "", power
 	}

@@ -160,7 +160,9 @@ func (s *settings) failover(secure *tls.Config, greet Greeting) (*redis.Client, 
 		Username: s.Username, Password: s.Password, DB: s.DB,
 		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: Connections, PipelinePoolSize: samePool,
 		DialTimeout: s.connectWithin(), ReadTimeout: s.answerWithin(), WriteTimeout: s.answer,
-		OnConnect: greetMaster(greet),
+		OnConnect: greetMaster(greet, func(role string) error {
+			return job.Errorf(job.Unavailable, "the Sentinels name a server that is a %s: want the master", role)
+		}),
 		// go-redis knows one dialer for both. Sentinels that are only discovered are
 		// asked when none of those that are named answers, and are taken for a Redis.
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -175,8 +177,9 @@ func (s *settings) failover(secure *tls.Config, greet Greeting) (*redis.Client, 
 }
 
 // greetMaster refuses a server that is no master any more, or not yet: what a
-// Sentinel says may be old. Connections to the Sentinels come here, too.
-func greetMaster(greet Greeting) Greeting {
+// Sentinel or a node of a cluster says may be old, and one that was greeted before it became
+// the master would not be greeted when it matters. Connections to the Sentinels come here, too.
+func greetMaster(greet Greeting, refuse func(role string) error) Greeting {
 	return func(ctx context.Context, c *redis.Conn) error {
 		role := redis.NewSliceCmd(ctx, "role")
 		if err := c.Process(ctx, role); err != nil {
@@ -188,7 +191,7 @@ func greetMaster(greet Greeting) Greeting {
 		case "master":
 			return greet(ctx, c)
 		default:
-			return job.Errorf(job.Unavailable, "the Sentinels name a server that is a %s: want the master", name)
+			return refuse(name)
 		}
 	}
 }
@@ -198,13 +201,18 @@ func (s *settings) cluster(secure *tls.Config, greet Greeting) *redis.ClusterCli
 		Addrs: s.Cluster, Username: s.Username, Password: s.Password,
 		Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true, PoolSize: Connections, PipelinePoolSize: samePool,
 		DialTimeout: s.connectWithin(), ReadTimeout: s.answerWithin(), WriteTimeout: s.answer,
-		OnConnect: greet,
+		OnConnect: greetMaster(greet, func(string) error {
+			return &job.Error{Kind: job.Unavailable, Message: "a node of the cluster is no master any more, or not yet", Err: replica{}}
+		}),
 		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return dial(ctx, s.connectWithin(), network, address, secure)
 		},
 		NewClient: func(o *redis.Options) *redis.Client {
+			asking := *o
+			asking.OnConnect, asking.PoolSize = nil, 1
 			node := redis.NewClient(o)
 			node.AddHook(once{})
+			node.AddHook(apart{&asking})
 			return node
 		},
 	})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -261,6 +262,79 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+// startReplica adds a replica of the first server to a cluster.
+func startReplica(t *testing.T, cluster *testserver.Cluster) *testserver.Redis {
+	t.Helper()
+	bus, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, busPort, _ := net.SplitHostPort(bus.Addr().String())
+	_ = bus.Close()
+	replica := testserver.StartRedis(t, testserver.RedisOptions{
+		Config: []string{"cluster-enabled yes", "cluster-port " + busPort, "cluster-node-timeout 5000"},
+	})
+	_, port, _ := net.SplitHostPort(replica.Addr)
+	master := cluster.Servers[0]
+	master.Command("CLUSTER", "MEET", "127.0.0.1", port, busPort)
+	id := master.Command("CLUSTER", "MYID")
+	testserver.Eventually(t, "the replica has a master", func() bool {
+		return replica.Command("CLUSTER", "REPLICATE", id) == "+OK"
+	})
+	testserver.Eventually(t, "the replica follows", func() bool {
+		return strings.Contains(replica.Command("INFO", "replication"), "master_link_status:up")
+	})
+	for _, server := range cluster.Servers {
+		testserver.Eventually(t, "the cluster knows the replica", func() bool {
+			return strings.Contains(server.Command("CLUSTER", "SLOTS"), port)
+		})
+	}
+	return replica
+}
+
+// TestClusterReplica has a client ask a replica for the nodes, which it does now and then.
+// The replica is greeted when it is the master, and not before.
+func TestClusterReplica(t *testing.T) {
+	t.Parallel()
+	cluster := testserver.StartCluster(t, testserver.RedisOptions{})
+	replica := startReplica(t, cluster)
+	var greeted sync.Map
+	client, ok := open(t, map[string]any{"cluster": []string{replica.Addr}}, func(ctx context.Context, c *redis.Conn) error {
+		text, err := c.Info(ctx, "server").Result()
+		if err == nil {
+			_, rest, _ := strings.Cut(text, "tcp_port:")
+			port, _, _ := strings.Cut(rest, "\r\n")
+			greeted.Store(port, true)
+		}
+		return err
+	}).(*redis.ClusterClient)
+	if !ok {
+		t.Fatal("the client is none of a cluster")
+	}
+	works(t, client)
+	asked := func() bool {
+		client.ReloadState(t.Context())
+		return strings.Contains(replica.Command("INFO", "commandstats"), "cmdstat_cluster|slots:calls=")
+	}
+	replica.Command("CONFIG", "RESETSTAT")
+	testserver.Eventually(t, "the replica is asked for the nodes", asked)
+	_, port, _ := net.SplitHostPort(replica.Addr)
+	met := func() bool { _, met := greeted.Load(port); return met }
+	if met() {
+		t.Error("a replica was greeted")
+	}
+	if got := replica.Command("CLUSTER", "FAILOVER", "TAKEOVER"); got != "+OK" {
+		t.Fatal(got)
+	}
+	testserver.Eventually(t, "the new master is used and was greeted", func() bool {
+		done := true
+		for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+			done = client.Set(t.Context(), key, "1", 0).Err() == nil && done
+		}
+		return done && met()
+	})
+}
+
 // TestSlowAnswer has a server answer after four seconds: who can wait gets the answer, and
 // who cannot hears of that at its deadline.
 func TestSlowAnswer(t *testing.T) {
@@ -375,6 +449,8 @@ func serve(conn net.Conn, slots string, eaten *atomic.Int32) {
 		case strings.Contains(text, "incr"):
 			eaten.Add(1)
 			return
+		case strings.Contains(text, "role"):
+			answer = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"
 		case strings.Contains(text, "slots"):
 			answer = slots
 		}

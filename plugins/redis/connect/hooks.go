@@ -71,3 +71,33 @@ func hide(err error) error {
 	}
 	return nil
 }
+
+// replica is the error of a connection to a node that is no master. go-redis takes it for one
+// of Redis, asks which node is the master now, and tries again: nothing was sent.
+type replica struct{}
+
+func (replica) Error() string { return "READONLY the node is a replica" }
+
+// RedisError makes it an error of Redis to go-redis.
+func (replica) RedisError() {}
+
+// apart asks a node for the cluster's nodes over a connection of its own, which nothing else uses
+// later: any node may be asked, and a replica is no more refused for that.
+type apart struct{ options *redis.Options }
+
+func (apart) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a apart) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "cluster" {
+			return next(ctx, cmd)
+		}
+		client := redis.NewClient(a.options)
+		defer func() { _ = client.Close() }()
+		return client.Process(ctx, cmd)
+	}
+}
+
+func (apart) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}

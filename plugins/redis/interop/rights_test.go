@@ -64,6 +64,57 @@ func TestFewRights(t *testing.T) {
 	}
 }
 
+// TestFewRightsInCluster: the same rights, and those that docs/redis.md names besides, do for a
+// cluster. No node refuses anything.
+func TestFewRightsInCluster(t *testing.T) {
+	t.Parallel()
+	const tagged = "{" + namespace + "}"
+	cluster := testserver.StartCluster(t, testserver.RedisOptions{})
+	user := rights(t, "worker", "secret", tagged) + " " + clusterRights(t)
+	for _, server := range cluster.Servers {
+		if got := server.Command("ACL", "SETUSER", user); got != "+OK" {
+			t.Fatal(got)
+		}
+	}
+	d, err := store.Open(t.Context(), driver.Config{Settings: []byte(`{"cluster":["` + strings.Join(cluster.Addrs, `","`) + `"],"username":"worker","password":"secret"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Settings: []byte(`{"namespace":"` + tagged + `"}`), Window: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	b := &both{T: t, d: d}
+	changes := b.watch()
+	id := b.post("ours", nil)
+	b.claim(id, "us", time.Minute)
+	for c := range changes {
+		if c.Job == id && c.Owner == "us" {
+			break
+		}
+	}
+	for _, server := range cluster.Servers {
+		if got := server.Command("ACL", "LOG"); got != "*0" {
+			t.Errorf("a node has refused something: %s", got)
+		}
+	}
+}
+
+// clusterRights are the rules that docs/redis.md gives for a cluster.
+func clusterRights(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(testserver.Root(t), "docs", "redis.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "On a Redis Cluster add `")
+	rules, _, ended := strings.Cut(rest, "`")
+	if !ok || !ended {
+		t.Fatal("docs/redis.md gives no rights for a cluster")
+	}
+	return strings.Join(strings.Fields(rules), " ")
+}
+
 // TestNoRightsElsewhere: another namespace is refused, and the error says so.
 func TestNoRightsElsewhere(t *testing.T) {
 	t.Parallel()

@@ -151,8 +151,12 @@ func (b *board) readReply(st *opening, reply []any, n int) ([]string, scene, err
 	if len(list) != n {
 		return nil, scene{}, unreadable
 	}
-	if changes > 0 {
-		b.saw(mark{position: uint64(position), at: time.UnixMicro(at).UTC()})
+	if st.expired() || changes > 0 && !b.saw(st, mark{position: uint64(position), at: time.UnixMicro(at).UTC()}) {
+		if n == 0 {
+			return nil, scene{}, lookAgain(b.name)
+		}
+		return nil, scene{}, job.Errorf(job.OutcomeUnknown, "Redis was restarted or put back while the change was made: "+
+			"whether it stands is known once board %q was opened again", b.name)
 	}
 	answers := make([]string, n)
 	for i := range list {

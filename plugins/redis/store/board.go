@@ -42,12 +42,13 @@ type board struct {
 	mu    sync.Mutex
 	known mark            // the last change that this host has seen
 	watch int             // how many watch it
-	sweep func()          // ends the search for other programs' changes; nil: nobody watches
+	sweep *searching      // nil: nobody watches
 	shown map[job.ID]bool // jobs that scans of an observed board have shown
 
 	// Not guarded by mu.
 	searching atomic.Pointer[sweep] // nil: nobody searches for other programs' changes
 
+	raised  atomic.Bool   // it was found to have lost changes, and claims of before may stand
 	virtual atomic.Uint64 // changes of an observed board that only this host counts
 }
 
@@ -179,9 +180,8 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 		return driver.BoardStatus{}, job.Errorf(job.Unavailable, "board %q is being opened by another call", spec.Name)
 	}
 	s.boards[spec.Name] = b
-	if old := b.opening.Swap(st); old != nil && old.generation != st.generation {
-		old.expire()
-	}
+	st.succeed(b.opening.Load())
+	b.opening.Store(st) // only with s.mu held, as greet reads it
 	return status, nil
 }
 
@@ -197,6 +197,19 @@ func (s *Store) boardNamed(name string) *board {
 
 // expire says that the board has to be opened again before it is used.
 func (st *opening) expire() { st.once.Do(func() { close(st.stale) }) }
+
+// succeed has an opening end together with the one before it, by which a watch may still go.
+// One that ended already, or was of another state of the board, ends now at the latest.
+func (st *opening) succeed(old *opening) {
+	if old == nil || old.expired() {
+		return
+	}
+	if old.generation != st.generation || old.keys.prefix != st.keys.prefix {
+		old.expire()
+		return
+	}
+	st.stale, st.once = old.stale, old.once
+}
 
 func (st *opening) expired() bool {
 	select {
@@ -231,13 +244,18 @@ func (b *board) lastSeen() mark {
 	return b.known
 }
 
-// saw remembers a change that is known to have been made.
-func (b *board) saw(m mark) {
+// saw remembers a change that is known to have been made, and reports whether it does: once
+// the board has to be opened again, what Redis says may hide that it has lost something.
+func (b *board) saw(st *opening, m mark) bool {
+	if st.expired() {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if m.position > b.known.position {
 		b.known = m
 	}
+	return true
 }
 
 // A board's memory is a byte that says how it is written, and the board's id,

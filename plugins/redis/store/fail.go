@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -18,13 +19,17 @@ var refusals = []string{
 	"NOAUTH", "NOPERM", "WRONGPASS", "BUSY", "ERR max number of clients", "ERR invalid DB", "ERR unknown command", "ERR Error compiling script",
 }
 
+// refusedWrites is how Redis before 7 says in a script that no write is taken now, so that the
+// script made none: it names the script first, once or twice.
+var refusedWrites = regexp.MustCompile(`^(ERR Error running script \(call to f_\w+\): )?(@user_script: ?\d+: )+-(READONLY|MISCONF) `)
+
 func refused(message string) bool {
 	for _, r := range refusals {
 		if strings.HasPrefix(message, r) {
 			return true
 		}
 	}
-	return false
+	return refusedWrites.MatchString(message)
 }
 
 // noMemory is what a change is refused with that a full Redis has no room for.

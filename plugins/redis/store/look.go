@@ -61,6 +61,9 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 	if err := b.note(ctx, st, &h); err != nil {
 		return err
 	}
+	if told != 0 && told < h.generation || remembered.generation != 0 && remembered.generation < h.generation {
+		b.raised.Store(true)
+	}
 	st.id, st.generation, st.server = h.id, h.generation, h.run
 	status.Generation, status.Position = h.generation, driver.Position(h.position)
 	last := remembered.last
@@ -106,16 +109,20 @@ func (b *board) loss(ctx context.Context, st *opening, h *head, m *memory) (stri
 }
 
 // rewritten finds out whether the last change that this host saw is another one
-// now: Redis went back, and others have made changes since.
+// now: Redis went back, and others have made changes since. It was the last one of a call of
+// the script, as the last one of an entry is, so an entry that goes on beyond it is another one.
 func (b *board) rewritten(ctx context.Context, st *opening, m *memory) (string, error) {
 	at := strconv.FormatUint(m.last.position, 10) + "-0"
-	entries, err := b.store.client.XRange(ctx, st.keys.events, at, at).Result()
+	entries, err := b.store.client.XRangeN(ctx, st.keys.events, at, "+", 1).Result()
 	if err != nil {
 		return "", readFailed(ctx, err)
 	}
 	for i := range entries {
 		e, err := decodeEntry(&entries[i])
-		if err == nil && len(e.events) > 0 && !e.events[0].at.Equal(m.last.at) {
+		if err != nil || len(e.events) == 0 || e.first > m.last.position { // its own entry is not remembered any more
+			continue
+		}
+		if e.last != m.last.position || !e.events[0].at.Equal(m.last.at) {
 			return fmt.Sprintf("Redis had acknowledged a change %d at %v, and has another one from %v", m.last.position,
 				m.last.at.Format(time.RFC3339Nano), e.events[0].at.Format(time.RFC3339Nano)), nil
 		}

@@ -111,8 +111,10 @@ func (b *board) pass(ctx context.Context, st *opening, m *driver.Move) (passage 
 func (b *board) goOn(st *opening, generation, position uint64) {
 	next := *st
 	next.generation, next.stale, next.once = generation, make(chan struct{}), &sync.Once{}
+	b.store.mu.Lock()
 	if b.opening.CompareAndSwap(st, &next) {
 		st.expire()
 	}
-	b.saw(mark{position: position})
+	b.store.mu.Unlock()
+	b.saw(&next, mark{position: position})
 }

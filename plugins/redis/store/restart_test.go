@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
@@ -43,6 +44,43 @@ func TestNobodyRemembers(t *testing.T) {
 		t.Errorf("told once more: %q, %q", first.open.Loss, second.open.Loss)
 	}
 	first.must(tokenOp(driver.Remove, c)) // what was not lost is as good as before
+}
+
+// TestRestartEndsWatch opens a board again while it is watched, as hosts do each minute. A
+// restart ends the watch all the same: nobody would look at the board again otherwise.
+func TestRestartEndsWatch(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
+	b := newBench(t, server, nil)
+	kept := b.claim(b.post("kept"), "w")
+	began, ended := make(chan struct{}), make(chan error, 1)
+	var watching sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); watching.Wait() })
+	watching.Go(func() {
+		first := sync.OnceFunc(func() { close(began) })
+		for _, err := range b.d.Watch(ctx, b.board, 0) {
+			if err != nil {
+				ended <- err
+			}
+			first()
+		}
+	})
+	<-began
+	b.reopen()
+	server.Kill()
+	server.Restart()
+	b.refusedUntilOpened(tokenOp(driver.Extend, kept))
+	select {
+	case err := <-ended:
+		if job.KindOf(err) != job.Unavailable {
+			t.Errorf("the watch ends with %v, want UNAVAILABLE", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the watch goes on though the board has to be opened again")
+	}
+	b.reopen()
+	b.must(tokenOp(driver.Extend, kept))
 }
 
 // A relay passes what it gets on to a server, and connects anew behind its

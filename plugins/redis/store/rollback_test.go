@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"crypto/rand"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,44 @@ func TestRollbackOneHost(t *testing.T) {
 	}
 }
 
+// TestRollbackAlone has a board that boardd alone writes go back. The claims of before end
+// there, though nobody asks for their jobs, and are not taken for another program's doing.
+func TestRollbackAlone(t *testing.T) {
+	t.Parallel()
+	server, save, restart := rolledBack(t)
+	b := newBench(t, server, func(s *driver.BoardSpec) { s.Settings = nil })
+	kept, lapsed := b.tryClaim(b.post("kept"), "w", time.Hour).Claims[0], b.claim(b.post("lapsed"), "w")
+	server.Command("DEL", "b:"+lapsed.Job.String()+".owned") // as when its lease runs out
+	save()
+	b.post("lost")
+	restart()
+	b.refusedUntilOpened(tokenOp(driver.Extend, kept))
+	b.reopen()
+	for _, c := range []driver.Claimed{kept, lapsed} {
+		if rec := b.read(c.Job); rec.State != job.Unclaimed || rec.Holder != nil {
+			t.Errorf("a job with a claim of before is read as %v of %+v, want UNCLAIMED", rec.State, rec.Holder)
+		}
+	}
+	view := b.watch()
+	b.eventually("the claims of before end", func() bool {
+		first, _ := view.state(kept.Job)
+		second, _ := view.state(lapsed.Job)
+		return first == job.Unclaimed && second == job.Unclaimed
+	})
+	if got := server.Command("EXISTS", "b:"+kept.Job.String()+".owned"); got != ":0" {
+		t.Errorf("TaskFlow finds an owner of the job: %s", got)
+	}
+	for finding, err := range b.d.(driver.Examiner).Examine(t.Context(), b.board) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if finding.Code == "foreign-writers" {
+			t.Errorf("a claim of before is another program's doing: %+v", finding)
+		}
+	}
+	b.claim(kept.Job, "w")
+}
+
 // TestRollbackMemory has only the host's memory know of what was lost.
 func TestRollbackMemory(t *testing.T) {
 	t.Parallel()
@@ -141,17 +180,34 @@ func TestRollbackTwoHosts(t *testing.T) {
 // what the first one saw, before that looks.
 func TestRollbackRewritten(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct{ lost, after []int }{ // posts of each call
+		"one by one":                  {[]int{1}, []int{1, 1, 1, 1, 1}},
+		"in batches":                  {[]int{2}, []int{5}},
+		"in batches that end earlier": {[]int{3}, []int{1, 1, 4}},
+		"after what was not lost":     {[]int{1, 1, 2}, []int{2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rewritten(t, c.lost, c.after)
+		})
+	}
+}
+
+func rewritten(t *testing.T, lost, after []int) {
+	t.Helper()
 	server, save, restart := rolledBack(t)
 	list := hosts(t, server, 2)
 	a, b := list[0], list[1]
 	b.post("kept")
 	save()
-	a.post("lost")
+	for _, n := range lost {
+		a.postAtOnce(n)
+	}
 	restart()
 	b.do(driver.Op{Kind: driver.Purge, Job: job.ID{1}}) // it meets the new server
 	b.reopen()
-	for range 5 {
-		b.post("in its place")
+	for _, n := range after {
+		b.postAtOnce(n)
 	}
 	if b.open.Loss != "" {
 		t.Errorf("this host had seen nothing of what was lost, and says %q", b.open.Loss)
@@ -159,6 +215,22 @@ func TestRollbackRewritten(t *testing.T) {
 	a.reopen()
 	if a.open.Loss == "" || a.open.Generation != 2 {
 		t.Errorf("positions were given anew, and the host that had seen the old ones opens with generation %d, loss %q", a.open.Generation, a.open.Loss)
+	}
+}
+
+// postAtOnce posts n jobs with one call.
+func (b *bench) postAtOnce(n int) {
+	b.Helper()
+	ops := make([]driver.Op, n)
+	for i := range ops {
+		p := &driver.Posting{Name: "j", Digest: [16]byte{9}}
+		_, _ = rand.Read(p.ID[:]) // never fails
+		ops[i] = driver.Op{Kind: driver.Post, Job: p.ID, Posting: p, Request: p.ID}
+	}
+	for _, r := range b.d.Apply(b.Context(), b.board, ops) {
+		if r.Kind != job.NoKind {
+			b.Fatalf("post: %v %s", r.Kind, r.Message)
+		}
 	}
 }
 

@@ -93,6 +93,9 @@ const early = 252
 // holder is the owner of a job that may not be claimed yet.
 const holder = "boardd:hold"
 
+// claimOfBefore is why a claim ended that was granted in another generation.
+const claimOfBefore = "the claim is of before Redis lost changes"
+
 // leaseTolerance is by how much the end of a lease may seem to have moved though nobody
 // moved it: keys end at a millisecond, and are looked at a moment after the clock.
 const leaseTolerance = 100 * time.Millisecond
@@ -114,7 +117,7 @@ func constants() map[string]string {
 	values := map[string]string{
 		"META": luaText(metaFormat), "CLAIM": luaText(claimFormat), "PAST": luaText(pastFormat), "FINAL": luaText(finalFormat),
 		"CLAIMED": luaText(metaFormat + strings.TrimPrefix(claimFormat, ">")), "STAMP": luaText(stampFormat), "GRANT": luaText(grantFormat),
-		"NO_MEMORY": luaText(noMemory), "HOLDER": luaText(holder), "NONE": luaText(strings.Repeat("\x00", 16)),
+		"NO_MEMORY": luaText(noMemory), "HOLDER": luaText(holder), "CLAIM_OF_BEFORE": luaText(claimOfBefore), "NONE": luaText(strings.Repeat("\x00", 16)),
 	}
 	for name, n := range map[string]int{
 		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),

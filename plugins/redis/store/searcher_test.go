@@ -211,3 +211,48 @@ func TestOverlongTurn(t *testing.T) {
 		t.Errorf("a search while another server searches: %v", err)
 	}
 }
+
+// TestSearchGoesOn has a watch of before a restart last until the next one has begun: the
+// board as it was opened last is searched all the same.
+func TestSearchGoesOn(t *testing.T) {
+	t.Parallel()
+	f := newPlain(t)
+	s := &server{T: t, store: openStore(t, f.server.Addr), seen: map[job.ID]bool{}}
+	open := func() {
+		if _, err := s.store.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Settings: []byte(written)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var running sync.WaitGroup
+	t.Cleanup(func() { s.close(); running.Wait() })
+	watch := func(each func(driver.Changes)) {
+		begun := make(chan struct{})
+		running.Go(func() {
+			first := sync.OnceFunc(func() { close(begun) })
+			defer first()
+			for changes, err := range s.store.Watch(t.Context(), "b", 1<<40) {
+				if err != nil {
+					return
+				}
+				first()
+				each(changes)
+			}
+		})
+		<-begun
+	}
+	open()
+	release := make(chan struct{})
+	watch(func(driver.Changes) { <-release })
+	testserver.Eventually(t, "the board is searched", s.searches)
+	b, err := s.store.board("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.opening.Load().expire()
+	testserver.Eventually(t, "that search ends", func() bool { return !s.searches() })
+	open()
+	watch(func(c driver.Changes) { s.tell(c.List) })
+	close(release)
+	f.post(1)
+	testserver.Eventually(t, "what another program posts is seen", s.saw(1))
+}

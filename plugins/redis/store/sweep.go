@@ -42,36 +42,53 @@ type sweep struct {
 	alone    bool            // it is one whole search, whoever else searches, without a rest
 }
 
-// startSweep begins to search, if nobody has yet; what it returns takes that
-// back.
+// A searching is a search of a board for as long as it is open as it was opened.
+type searching struct {
+	opening *opening
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the search has ended
+}
+
+func (s *searching) stop() {
+	s.cancel()
+	<-s.done
+}
+
+// startSweep begins to search, if nobody does yet in the board as it was opened last; what it
+// returns takes that back.
 func (b *board) startSweep(st *opening) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watch++
-	if b.watch == 1 {
+	if before := b.sweep; before == nil || before.opening.expired() {
 		b.store.rounds.join(b, st)
 		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan struct{})
-		b.sweep = func() { cancel(); <-done }
+		b.sweep = &searching{opening: st, cancel: cancel, done: make(chan struct{})}
+		done := b.sweep.done
 		b.store.work.Go(func() {
 			defer close(done)
+			if before != nil {
+				before.stop()
+			}
 			b.searchIfShared(ctx, st)
 		})
 	}
-	return func() {
-		b.mu.Lock()
-		b.watch--
-		stop := b.sweep
-		if b.watch > 0 {
-			stop = nil
-		} else {
-			b.sweep = nil
-			b.store.rounds.leave(b)
-		}
-		b.mu.Unlock()
-		if stop != nil {
-			stop()
-		}
+	return b.endSweep
+}
+
+func (b *board) endSweep() {
+	b.mu.Lock()
+	b.watch--
+	last := b.sweep
+	if b.watch > 0 {
+		last = nil
+	} else {
+		b.sweep = nil
+		b.store.rounds.leave(b)
+	}
+	b.mu.Unlock()
+	if last != nil {
+		last.stop()
 	}
 }
 

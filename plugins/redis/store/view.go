@@ -113,7 +113,7 @@ func (s *storedJob) holder(m *meta, at scene) (*driver.Holder, bool) {
 		}
 		return h, true
 	}
-	if s.owner == nil || key == holder {
+	if s.owner == nil || key == holder || m.claim && key == m.owner && s.ofBefore(m, at) {
 		return nil, !m.claim && !m.foreign
 	}
 	h := &driver.Holder{Owner: key, Foreign: true, NoExpiry: s.left < 0}
@@ -156,6 +156,12 @@ func (m *meta) leaseMoved(s *storedJob, at scene) bool {
 func (s *storedJob) ours(m *meta, at scene) bool {
 	return bytes.HasSuffix(s.modified, m.token.Nonce[:]) && m.token.Generation == at.generation &&
 		(s.owner == nil || string(s.owner) == m.owner || string(s.owner) == holder)
+}
+
+// ofBefore reports whether the claim of the meta would still stand, had the store lost
+// nothing. The script takes it away.
+func (s *storedJob) ofBefore(m *meta, at scene) bool {
+	return bytes.HasSuffix(s.modified, m.token.Nonce[:]) && m.token.Generation != at.generation
 }
 
 func (s *storedJob) complete(at scene, parts driver.Parts) (*driver.Record, error) {

@@ -175,8 +175,8 @@ func (t *tail) report(ctx context.Context, e *entry) error {
 	}
 	t.board.others.met(t.board, t.opening, events)
 	t.position = e.last
-	if n := len(e.events); n > 0 {
-		t.board.saw(mark{position: e.last, at: e.events[n-1].at})
+	if n := len(e.events); n > 0 && !t.board.saw(t.opening, mark{position: e.last, at: e.events[n-1].at}) {
+		return lookAgain(t.board.name)
 	}
 	if !t.yield(driver.Changes{List: list, Position: driver.Position(e.last)}) {
 		return errStopped

@@ -48,7 +48,7 @@ end
 local function ours(j)
   if not j.lm or sub(j.lm, -16) ~= sub(j.token, 17) then return false end
   if sub(j.token, 1, 8) ~= GENERATION then -- granted before the store lost something
-    j.stale = j.key == j.by
+    j.stale = true
     return false
   end
   j.live = j.key == j.by
@@ -59,9 +59,9 @@ end
 local function claims(j)
   local why
   if j.claim and not ours(j) then
-    why = 'another program ended the claim'
+    why = j.stale and CLAIM_OF_BEFORE or 'another program ended the claim'
     countable(j.extra)
-    if j.stale then
+    if j.stale and j.key == j.by then
       call('DEL', okey(j.id))
       j.key = nil
     end
