@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -29,7 +30,7 @@ type lent struct {
 	driver.Mover
 
 	trouble *atomic.Bool // then no import is done
-	keep    *atomic.Bool // then no record of a batch is changed
+	keep    *atomic.Bool // then no record of a batch says that it was followed
 	plain   *atomic.Bool // then it counts no batches, and keeps one job in its history
 	unread  *atomic.Bool // then nobody reads its open jobs
 	seen    *seenSteps
@@ -63,7 +64,7 @@ type keptDocuments struct {
 }
 
 func (k keptDocuments) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
-	if k.keep.Load() && strings.HasPrefix(doc.Name, "batch/") {
+	if k.keep.Load() && strings.HasPrefix(doc.Name, "batch/") && bytes.Contains(doc.Data, []byte(`"followed":true`)) {
 		return 0, job.Errorf(job.Unavailable, "the store is away")
 	}
 	return k.Documents.Put(ctx, space, doc, ifVersion)
