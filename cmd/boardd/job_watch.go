@@ -33,7 +33,7 @@ func (p *program) jobWatchCommand() *cobra.Command {
 			if len(args) == 1 {
 				return w.job(ctx, args[0])
 			}
-			return w.all(ctx, func(*client.Event) (show, last bool) { return true, false })
+			return w.all(ctx, func(*client.Event) (show, last bool, err error) { return true, false, nil })
 		})
 	c.Flags().StringVar(&from, "from", "", "the cursor of an earlier event (default: from now on)")
 	c.Flags().IntVar(&most, "max", 0, "return after this many events (default: never)")
@@ -47,10 +47,19 @@ type watcher struct {
 	board *client.Board
 	from  string
 	most  int
+	seen  int // so many were shown
 }
 
 // job watches one job until it has ended.
 func (w *watcher) job(ctx context.Context, uuid string) error {
+	mine := func(e *client.Event) (show, last bool, err error) {
+		if e.GetType() == boarddv1.EventType_RESYNC { // the job's end may be among what is not shown
+			last, err = w.ended(ctx, uuid)
+			return false, last, err
+		}
+		show = e.GetJob().GetUuid() == uuid
+		return show, show && ends(e.GetType()), nil
+	}
 	if w.from == "" {
 		// The cursor first, then the job: no event falls between the two.
 		page, err := w.board.Events(ctx, "", 1, 0)
@@ -69,10 +78,28 @@ func (w *watcher) job(ctx context.Context, uuid string) error {
 		if w.output != "json" && terminal(w.out) && jobs[0].GetOperationStatus() != boarddv1.OperationStatus_NONE {
 			return w.drawn(ctx, uuid)
 		}
+		return w.all(ctx, mine)
 	}
-	return w.all(ctx, func(e *client.Event) (show, last bool) {
-		return e.GetJob().GetUuid() == uuid, ends(e.GetType())
-	})
+	switch done, err := w.ended(ctx, uuid); {
+	case err != nil:
+		return err
+	case done:
+		return w.past(ctx, mine)
+	}
+	return w.all(ctx, mine)
+}
+
+// ended says so if a job has ended.
+func (w *watcher) ended(ctx context.Context, uuid string) (bool, error) {
+	jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome"}}, uuid)
+	if err != nil {
+		return false, w.reading(err)
+	}
+	if !allEnded(jobs) {
+		return false, nil
+	}
+	w.complain("the job has ended: " + stateOf(jobs[0]))
+	return true, nil
 }
 
 // ends reports whether nothing more is to be seen of a job.
@@ -84,28 +111,55 @@ func ends(t boarddv1.EventType_Enum) bool {
 	return false
 }
 
-func (w *watcher) all(ctx context.Context, choose func(*client.Event) (show, last bool)) error {
-	seen := 0
+// choice says whether an event is shown, and whether it is the last.
+type choice func(*client.Event) (show, last bool, err error)
+
+// all shows events as they come.
+func (w *watcher) all(ctx context.Context, choose choice) error {
 	for event, err := range w.board.Watch(ctx, w.from) {
 		if err != nil {
 			return err
 		}
-		if event.GetType() == boarddv1.EventType_RESYNC {
-			w.complain("the board does not remember events that old: what happened before now is not shown")
-		}
-		show, last := choose(event)
-		if !show {
-			continue
-		}
-		if err := w.event(event); err != nil {
+		if done, err := w.show(event, choose); err != nil || done {
 			return err
-		}
-		seen++
-		if last || seen == w.most {
-			return nil
 		}
 	}
 	return nil
+}
+
+// past shows the events that there are, and does not wait for more.
+func (w *watcher) past(ctx context.Context, choose choice) error {
+	for from := w.from; ; {
+		page, err := w.board.Events(ctx, from, eventsAtOnce, 0)
+		if err != nil || len(page.Events) == 0 {
+			return err
+		}
+		for _, event := range page.Events {
+			if done, err := w.show(event, choose); err != nil || done {
+				return err
+			}
+		}
+		from = page.Cursor
+	}
+}
+
+// eventsAtOnce is how many past events are asked for at once.
+const eventsAtOnce = 500
+
+// show shows an event if it is to be, and reports whether it was the last.
+func (w *watcher) show(event *client.Event, choose choice) (done bool, err error) {
+	if event.GetType() == boarddv1.EventType_RESYNC {
+		w.complain("the board does not remember events that old: what happened before now is not shown")
+	}
+	show, last, err := choose(event)
+	if err != nil || !show {
+		return last, err
+	}
+	if err := w.event(event); err != nil {
+		return true, err
+	}
+	w.seen++
+	return last || w.seen == w.most, nil
 }
 
 func (w *watcher) event(e *client.Event) error {
