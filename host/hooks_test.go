@@ -4,9 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/boardd/boardd/host/admin"
-	"github.com/boardd/boardd/host/config"
-	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/host/webhook"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -16,16 +13,7 @@ import (
 func TestBoardOfDeliveries(t *testing.T) {
 	t.Parallel()
 	d := deploy(t)
-	deliveries := config.NewBoard("deliveries")
-	deliveries.Backend = "one"
-	if _, err := d.as[0].CreateBoard(within(t), tenant.Default, deliveries); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := d.as[0].PutWebhook(within(t), admin.NewWebhook{Tenant: tenant.Default, Hook: webhook.Hook{
-		Board: "builds", Name: "all", URL: "https://example.com/", Events: []webhook.Kind{webhook.Ended}, Deliveries: "deliveries",
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	d.hook(webhook.Hook{Events: []webhook.Kind{webhook.Ended}})
 	root, err := login(t.Context(), d.hosts[0], secret)
 	if err != nil {
 		t.Fatal(err)

@@ -62,22 +62,27 @@ func (d *deployment) end(trash bool) job.ID {
 	return id
 }
 
+// hook has a webhook be told of the board, whose deliveries are jobs on a board of their own.
+func (d *deployment) hook(h webhook.Hook) {
+	d.Helper()
+	deliveries := config.NewBoard("deliveries")
+	deliveries.Backend = "one"
+	if _, err := d.as[0].CreateBoard(within(d.T), tenant.Default, deliveries); err != nil {
+		d.Fatal(err)
+	}
+	h.Board, h.Name, h.URL, h.Deliveries = "builds", "all", "https://example.com/", "deliveries"
+	if _, _, err := d.as[0].PutWebhook(within(d.T), admin.NewWebhook{Tenant: tenant.Default, Hook: h}); err != nil {
+		d.Fatal(err)
+	}
+}
+
 // TestMovedWebhook moves a board of which a webhook is told to another store and back: what was
 // told before is not told once more, and what happens later is. What ended just before the webhook
 // began may be told then, as clocks differ. The webhook is paused, so that each delivery stays a job.
 func TestMovedWebhook(t *testing.T) {
 	t.Parallel()
 	d := deploy(t)
-	deliveries := config.NewBoard("deliveries")
-	deliveries.Backend = "one"
-	if _, err := d.as[0].CreateBoard(within(t), tenant.Default, deliveries); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := d.as[0].PutWebhook(within(t), admin.NewWebhook{Tenant: tenant.Default, Hook: webhook.Hook{
-		Board: "builds", Name: "all", URL: "https://example.com/", Events: []webhook.Kind{webhook.Ended, webhook.Trashed, webhook.Exhausted}, Deliveries: "deliveries", Paused: true,
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	d.hook(webhook.Hook{Events: []webhook.Kind{webhook.Ended, webhook.Trashed, webhook.Exhausted}, Paused: true})
 	early := map[job.ID]bool{}
 	eventually(t, "the webhook is told of what happens", func() bool {
 		early[d.end(false)] = true

@@ -54,52 +54,43 @@ type watcher struct {
 func (w *watcher) job(ctx context.Context, uuid string) error {
 	mine := func(e *client.Event) (show, last bool, err error) {
 		if e.GetType() == boarddv1.EventType_RESYNC { // the job's end may be among what is not shown
-			last, err = w.ended(ctx, uuid)
+			_, last, err = w.look(ctx, uuid)
 			return false, last, err
 		}
 		show = e.GetJob().GetUuid() == uuid
 		return show, show && ends(e.GetType()), nil
 	}
-	if w.from == "" {
-		// The cursor first, then the job: no event falls between the two.
+	past := w.from != ""
+	if !past { // the cursor first, then the job: no event falls between the two
 		page, err := w.board.Events(ctx, "", 1, 0)
 		if err != nil {
 			return err
 		}
 		w.from = page.Cursor
-		jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome", "operationStatus"}}, uuid)
-		if err != nil {
-			return w.reading(err)
-		}
-		if allEnded(jobs) {
-			w.complain("the job has ended: " + stateOf(jobs[0]))
-			return nil
-		}
-		if w.output != "json" && terminal(w.out) && jobs[0].GetOperationStatus() != boarddv1.OperationStatus_NONE {
-			return w.drawn(ctx, uuid)
-		}
-		return w.all(ctx, mine)
 	}
-	switch done, err := w.ended(ctx, uuid); {
+	switch of, ended, err := w.look(ctx, uuid); {
 	case err != nil:
 		return err
-	case done:
+	case ended && past:
 		return w.past(ctx, mine)
+	case ended:
+		return nil
+	case !past && w.output != "json" && terminal(w.out) && of.GetOperationStatus() != boarddv1.OperationStatus_NONE:
+		return w.drawn(ctx, uuid)
 	}
 	return w.all(ctx, mine)
 }
 
-// ended says so if a job has ended.
-func (w *watcher) ended(ctx context.Context, uuid string) (bool, error) {
-	jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome"}}, uuid)
+// look reads how a job stands, and says so if it has ended.
+func (w *watcher) look(ctx context.Context, uuid string) (of *client.Job, ended bool, err error) {
+	jobs, err := w.board.Get(ctx, client.GetOptions{Fields: []string{"uuid", "state", "outcome", "operationStatus"}}, uuid)
 	if err != nil {
-		return false, w.reading(err)
+		return nil, false, w.reading(err)
 	}
-	if !allEnded(jobs) {
-		return false, nil
+	if ended = allEnded(jobs); ended {
+		w.complain("the job has ended: " + stateOf(jobs[0]))
 	}
-	w.complain("the job has ended: " + stateOf(jobs[0]))
-	return true, nil
+	return jobs[0], ended, nil
 }
 
 // ends reports whether nothing more is to be seen of a job.

@@ -28,28 +28,40 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 	return n, errors.Join(err, syscall.ENOSPC)
 }
 
-// TestFullDisk: while nothing can be written the log says so, before anybody does what is to be
-// recorded. What was done all the same is in the log as soon as there is room, each once.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
+func ownKey(t *testing.T) *Key {
+	t.Helper()
 	key, err := OpenKey(filepath.Join(t.TempDir(), "audit.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return key
+}
+
+// filled opens a log, whose disk is full after the first record.
+func filled(t *testing.T, folder string, key *Key, first Record) (*Log, *fullDisk) {
+	t.Helper()
+	l, err := Open(Options{Folder: folder, Host: "one", Key: key, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(first); err != nil {
+		t.Fatal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	disk := &fullDisk{segment: l.file, full: true}
+	l.file = disk
+	return l, disk
+}
+
+// TestFullDisk: while nothing can be written the log says so, before anybody does what is to be
+// recorded. What was done all the same is in the log as soon as there is room, each once.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	folder, key := t.TempDir(), ownKey(t)
+	named := func(name string) Record { return Record{Call: "PurgeJobs", Name: name, Result: "ok"} }
 	synctest.Test(t, func(t *testing.T) {
-		l, err := Open(Options{Folder: folder, Host: "one", Key: key, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		named := func(name string) Record { return Record{Call: "PurgeJobs", Name: name, Result: "ok"} }
-		if err := l.Append(named("a")); err != nil {
-			t.Fatal(err)
-		}
-		disk := &fullDisk{segment: l.file, full: true}
-		l.mu.Lock()
-		l.file = disk
-		l.mu.Unlock()
+		l, disk := filled(t, folder, key, named("a"))
 		if err := l.Writable(); err != nil {
 			t.Errorf("before anybody knows: %v", err)
 		}
@@ -93,24 +105,12 @@ func TestFullDisk(t *testing.T) {
 // TestFullMemory: the log keeps so many records that it could not write, and then no more.
 func TestFullMemory(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	key, err := OpenKey(filepath.Join(t.TempDir(), "audit.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder, key := t.TempDir(), ownKey(t)
 	synctest.Test(t, func(t *testing.T) {
-		l, err := Open(Options{Folder: folder, Host: "one", Key: key, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Append(Record{Call: "PurgeJobs"}); err != nil {
-			t.Fatal(err)
-		}
-		l.mu.Lock()
-		l.file = &fullDisk{segment: l.file, full: true}
-		l.mu.Unlock()
+		l, _ := filled(t, folder, key, Record{Call: "PurgeJobs"})
 		kept := 0
-		for err = nil; err == nil && kept < 4*maxWaiting; kept++ {
+		var err error
+		for ; err == nil && kept < 4*maxWaiting; kept++ {
 			err = l.Note(Record{Call: "PurgeJobs"})
 		}
 		if !errors.Is(err, job.Unavailable) || kept < maxWaiting {

@@ -232,7 +232,11 @@ func (b *board) trim(ctx context.Context) error {
 		return nil
 	}
 	first := b.hosts.first(b.name)
-	b.past.next = now.Add(map[bool]time.Duration{true: trimPause, false: missPause}[first])
+	pause := missPause
+	if first {
+		pause = trimPause
+	}
+	b.past.next = now.Add(pause)
 	forget, strip := b.tooMuch(b.instant())
 	answers := b.oldAnswers(b.instant())
 	b.mu.Unlock()
