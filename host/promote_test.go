@@ -274,6 +274,7 @@ func TestPromoteWhileSettingsChange(t *testing.T) {
 	}
 	p := admin.Promotion{Board: "changing", Name: "gpu"}
 	for n := range 20 {
+		ctx = within(t)
 		var group sync.WaitGroup
 		group.Go(func() { update(n) })
 		if err := again(ctx, func() error { _, err := s.Promote(ctx, p); return err }); err != nil {

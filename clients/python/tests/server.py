@@ -55,6 +55,10 @@ _SPECIAL = {
 
 _instances = itertools.count()
 
+# Where folders are made, asked for before any test runs: TaskFlow's tests have
+# a place each for theirs, which is gone after the test, and servers are shared.
+_TEMPORARY = tempfile.gettempdir()
+
 
 def _config(boards, extra, instance):
     parts = [_REDIS if REDIS else _EMBEDDED, _TENANT, extra]
@@ -80,7 +84,8 @@ class Server(object):
     """A boardd in a process of its own, with a folder of its own."""
 
     def __init__(self, boards, extra='', config=None, port=0):
-        self._dir = tempfile.TemporaryDirectory(prefix='boardd-python-')
+        self._dir = tempfile.TemporaryDirectory(prefix='boardd-python-',
+                                                dir=_TEMPORARY)
         self._config = os.path.join(self._dir.name, 'boardd.hcl')
         self._instance = '%d-%d' % (os.getpid(), next(_instances))
         with open(self._config, 'w') as f:

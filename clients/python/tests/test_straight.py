@@ -266,9 +266,9 @@ class DoorsTest(boards.TestCase):
         board = self.at(front)
         self.counts(board, 'front', 'one/healthz')
         one.status, one.body = 401, b'{"code":"unauthenticated","message":"no"}'
-        with unittest.mock.patch.object(board.client, '_reload') as reload:
+        with unittest.mock.patch.object(board.client, '_renew') as renew:
             self.counts(board, 'one', 'front')
-        reload.assert_not_called()
+        renew.assert_not_called()
 
     def test_what_was_not_sent_the_token(self):
         front, one = self.doors('front', 'one')
