@@ -35,6 +35,7 @@ type View struct {
 	Deployments Table[At, Deployment] // by board
 	Webhooks    Table[At, Webhook]    // by board/name
 
+	senders  Table[At, At]         // the webhooks whose deliveries are jobs on a board, by that/board/name
 	versions Table[string, uint64] // of every document, readable or not
 }
 
@@ -42,7 +43,7 @@ func newView() *View {
 	return &View{
 		Tenants: newTable[string, Tenant](strings.Compare), Tokens: newTable[At, Token](At.compare), Boards: newTable[At, Board](At.compare),
 		Policies: newTable[At, Policy](At.compare), Deployments: newTable[At, Deployment](At.compare), Webhooks: newTable[At, Webhook](At.compare),
-		versions: newTable[string, uint64](strings.Compare),
+		senders: newTable[At, At](At.compare), versions: newTable[string, uint64](strings.Compare),
 	}
 }
 
@@ -83,7 +84,8 @@ func ReadView(ctx context.Context, docs driver.Documents, unreadable func(error)
 func (v *View) clone() *View {
 	return &View{
 		Tenants: v.Tenants.clone(), Tokens: v.Tokens.clone(), Boards: v.Boards.clone(), Policies: v.Policies.clone(),
-		Deployments: v.Deployments.clone(), Webhooks: v.Webhooks.clone(), versions: v.versions.clone(),
+		Deployments: v.Deployments.clone(), Webhooks: v.Webhooks.clone(), senders: v.senders.clone(),
+		versions: v.versions.clone(),
 	}
 }
 
@@ -103,7 +105,7 @@ func (v *View) drop(key string) {
 	case "deployment":
 		v.Deployments.drop(at)
 	case "webhook":
-		v.Webhooks.drop(at)
+		v.dropWebhook(at)
 	}
 	v.versions.drop(key)
 }
@@ -125,7 +127,7 @@ func (v *View) put(doc driver.Document) error {
 	case "deployment":
 		return read(doc, func(d Deployment) { d.Version = doc.Version; v.Deployments.put(at, d) })
 	case "webhook":
-		return read(doc, func(w Webhook) { w.Version = doc.Version; v.Webhooks.put(at, w) })
+		return read(doc, func(w Webhook) { w.Version = doc.Version; v.putWebhook(at, w) })
 	}
 	return nil // a newer boardd's
 }

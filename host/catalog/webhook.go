@@ -83,6 +83,33 @@ func (v *View) WebhooksOf(tenant, board string) (list []Webhook) {
 	return list
 }
 
+// WebhooksTo returns the webhooks of a tenant whose deliveries are jobs on a board, by the board
+// that they are told of and their names. No other webhook is looked at.
+func (v *View) WebhooksTo(tenant, board string) (list []Webhook) {
+	for at, of := range v.senders.After(At{tenant, webhookName(board, "")}) {
+		if at.Tenant != tenant || !strings.HasPrefix(at.Name, webhookName(board, "")) {
+			break
+		}
+		if w, there := v.Webhooks.Get(of); there {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+func (v *View) putWebhook(at At, w Webhook) {
+	v.dropWebhook(at) // its deliveries may have been on another board
+	v.Webhooks.put(at, w)
+	v.senders.put(At{at.Tenant, webhookName(w.Deliveries, at.Name)}, at)
+}
+
+func (v *View) dropWebhook(at At) {
+	if w := v.Webhooks.Ref(at); w != nil {
+		v.senders.drop(At{at.Tenant, webhookName(w.Deliveries, at.Name)})
+	}
+	v.Webhooks.drop(at)
+}
+
 // PutWebhook writes a webhook if it has w.Version; 0: there is none yet, and the board has
 // fewer than most of them.
 func (c *Catalog) PutWebhook(ctx context.Context, w Webhook, most int) (Webhook, error) {

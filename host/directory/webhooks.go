@@ -70,8 +70,8 @@ func (d Directory) Deliveries(at catalog.At) (list []webhook.Hook) {
 			}
 		}
 	}
-	for _, w := range catalog.Of(d.View.Webhooks, at.Tenant) {
-		if w.Deliveries == at.Name && d.belongs(at.Tenant, w.Owner) && !d.DeclaresWebhook(catalog.At{Tenant: at.Tenant, Name: w.Board}, w.Name) {
+	for _, w := range d.View.WebhooksTo(at.Tenant, at.Name) {
+		if d.belongs(at.Tenant, w.Owner) && !d.DeclaresWebhook(catalog.At{Tenant: at.Tenant, Name: w.Board}, w.Name) {
 			list = append(list, w.Hook())
 		}
 	}
