@@ -239,6 +239,7 @@ func TestPromoteWhileSettingsChange(t *testing.T) {
 	}
 	on := func() (b *hostboard.Board) {
 		t.Helper()
+		ctx := within(t)
 		err := again(ctx, func() (err error) { // it may not be open yet
 			b, err = s.Board(ctx, "changing", "ListJobs")
 			return err
@@ -253,7 +254,7 @@ func TestPromoteWhileSettingsChange(t *testing.T) {
 		t.Fatal(err, posted)
 	}
 	update := func(n int) {
-		_, _, err := s.UpdateBoard(ctx, "", "changing", 0, func(b *config.Board) error {
+		_, _, err := s.UpdateBoard(within(t), "", "changing", 0, func(b *config.Board) error {
 			b.Lease = time.Duration(20+n%2) * time.Second
 			return nil
 		})
@@ -264,6 +265,7 @@ func TestPromoteWhileSettingsChange(t *testing.T) {
 	goesBy := func(want string) {
 		t.Helper()
 		var told hostboard.Explanation
+		ctx := within(t)
 		err := again(ctx, func() (err error) {
 			told, err = on().Explain(ctx, posted[0].Job.ID, "w", nil)
 			return err
@@ -274,7 +276,7 @@ func TestPromoteWhileSettingsChange(t *testing.T) {
 	}
 	p := admin.Promotion{Board: "changing", Name: "gpu"}
 	for n := range 20 {
-		ctx = within(t)
+		ctx := within(t)
 		var group sync.WaitGroup
 		group.Go(func() { update(n) })
 		if err := again(ctx, func() error { _, err := s.Promote(ctx, p); return err }); err != nil {
