@@ -107,7 +107,7 @@ func (p *program) postOne(ctx context.Context, f *postFlags, args []string) erro
 	defer done()
 	jobs, err := board.Post(ctx, posting)
 	if !partly(err) {
-		return err
+		return p.inDoubt(err, posting.Uuid)
 	}
 	if keptFor(posting, jobs[0]) {
 		p.complain(fmt.Sprintf("nothing was posted: job %s has the key %q", jobs[0].GetUuid(), f.uniqueKey))
@@ -118,9 +118,19 @@ func (p *program) postOne(ctx context.Context, f *postFlags, args []string) erro
 		}
 	})
 	if err != nil {
-		return err
+		return p.inDoubt(err, posting.Uuid)
 	}
 	return shown
+}
+
+// inDoubt says how to repeat a command, where it is not known whether it posted a job: with the
+// job's uuid, which adds nothing if it did. Without it there would be two.
+func (p *program) inDoubt(err error, uuid string) error {
+	if exitCode(err) != exitUnknown {
+		return err
+	}
+	p.complainOf(err)
+	return codeError{exitUnknown, "the job may be on the board: repeat the command with --uuid " + uuid + ", which adds nothing if it is"}
 }
 
 func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {

@@ -184,12 +184,21 @@ func (p *program) scheduleResumeCommand() *cobra.Command {
 }
 
 func (p *program) scheduleTriggerCommand() *cobra.Command {
-	return p.oneNamed("trigger NAME", "Post a schedule's job now", "Its next tick comes when it would have.", "boardd schedule trigger nightly",
+	given := ""
+	c := p.oneNamed("trigger NAME", "Post a schedule's job now", "Its next tick comes when it would have.", "boardd schedule trigger nightly",
 		func(ctx context.Context, b *client.Board, name string) error {
-			j, err := b.TriggerSchedule(ctx, name)
-			if err != nil {
+			uuid := given
+			if uuid == "" {
+				uuid = client.NewUUID()
+			} else if err := uuids([]string{uuid}, true); err != nil {
 				return err
+			}
+			j, err := b.TriggerScheduleAs(ctx, name, uuid)
+			if err != nil {
+				return p.inDoubt(err, uuid)
 			}
 			return p.show(&boarddv1.TriggerScheduleResponse{Job: j}, jobRows([]*client.Job{j}))
 		})
+	c.Flags().Var((*named)(&given), "uuid", "the job's uuid; triggering with it again adds nothing (default: a new one)")
+	return c
 }

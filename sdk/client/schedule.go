@@ -51,7 +51,13 @@ func (b *Board) ResumeSchedule(ctx context.Context, name string) (*Schedule, err
 
 // TriggerSchedule posts a schedule's job now, whether it is paused or not.
 func (b *Board) TriggerSchedule(ctx context.Context, name string) (*Job, error) {
+	return b.TriggerScheduleAs(ctx, name, NewUUID())
+}
+
+// TriggerScheduleAs is TriggerSchedule with the job's uuid: whoever does not know whether the job
+// was posted triggers again with the same one, which adds nothing if it was.
+func (b *Board) TriggerScheduleAs(ctx context.Context, name, uuid string) (*Job, error) {
 	answer, err := call(ctx, b.client, "trigger schedule", 0, b.client.rpc.TriggerSchedule,
-		&boarddv1.TriggerScheduleRequest{Board: b.name, Name: name, Uuid: NewUUID()})
+		&boarddv1.TriggerScheduleRequest{Board: b.name, Name: name, Uuid: uuid})
 	return answer.GetJob(), err
 }
