@@ -34,10 +34,6 @@ const (
 // store: boards that a caller makes one after the other are to be closed as fast as they are made.
 const restAtOnce = 16
 
-// dueLook is the time between two looks at the clock of a board that rests, at most: timers stand
-// still while a machine does, and clocks are put right.
-const dueLook = time.Minute
-
 // restGrace is how long calls that have found an open board may take to end before it rests.
 const restGrace = 250 * time.Millisecond
 

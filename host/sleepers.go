@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/boardd/boardd/host/board"
 )
 
 // sleepers are the boards that rest, in the order in which they are to be opened though nobody
@@ -50,22 +52,22 @@ func (l *sleepers) remove(s *Hosted) {
 	}
 }
 
-// next takes a board that is due, or returns for how long none is, which is dueLook at most.
+// next takes a board that is due, or returns for how long none is, which is board.ClockLook at most.
 func (l *sleepers) next(now time.Time) (s *Hosted, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.due) == 0 {
-		return nil, dueLook
+		return nil, board.ClockLook
 	}
 	if wait = l.due[0].sleeps.due.Sub(now); wait > 0 {
-		return nil, min(wait, dueLook)
+		return nil, min(wait, board.ClockLook)
 	}
 	return heap.Pop(&l.due).(*Hosted), 0
 }
 
 // run wakens boards until ctx ends.
 func (l *sleepers) run(ctx context.Context) {
-	timer := time.NewTimer(dueLook)
+	timer := time.NewTimer(board.ClockLook)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		s, wait := l.next(time.Now())

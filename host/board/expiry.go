@@ -37,16 +37,17 @@ func (b *Board) expireForever(ctx context.Context) {
 			judging.Go(func() { b.index.Rebuild(ctx, c) })
 		}
 		if next, ok := b.index.Next(); ok {
-			timer.Reset(min(max(time.Until(next), 0), clockLook))
+			timer.Reset(min(max(time.Until(next), 0), ClockLook))
 		} else {
 			timer.Stop()
 		}
 	}
 }
 
-// clockLook is the time between two looks at the clock while something is due by it, at most: timers
-// stand still while a machine is suspended, and know nothing of a clock that is set.
-const clockLook = time.Minute
+// ClockLook is the time between two looks at the clock while something is due by it, at most, on an
+// open board or one that rests: timers stand still while a machine is suspended, and know nothing of
+// a clock that is set.
+const ClockLook = time.Minute
 
 // expire asks the store to end claims whose lease seems to have run out. The
 // store decides; what it refuses because of time is looked at again when it

@@ -243,7 +243,7 @@ func TestSchedulesAtRest(t *testing.T) {
 	}
 	calls, looks := at(0)
 	const early = 10 // looks at the clock while what the host has read settles
-	const again = int64(2 * 24 * time.Hour / clockLook)
+	const again = int64(2 * 24 * time.Hour / ClockLook)
 	if more, often := at(schedules); more > calls || often > looks+early+again {
 		t.Errorf("in a day without schedules the store was asked %d times, and the clock %d times; with %d schedules %d and %d times", calls, looks, schedules, more, often)
 	}

@@ -137,7 +137,7 @@ func (s *scheduler) take(now time.Time) (t *dueTick, wait time.Duration) {
 	}
 	k := s.due[0]
 	if wait = k.at.Sub(now); wait > 0 {
-		return nil, min(wait, clockLook)
+		return nil, min(wait, ClockLook)
 	}
 	s.remove(k)
 	k.running = true
