@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -132,4 +133,33 @@ func TestGatherWaits(t *testing.T) {
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// TestGatherOne: the library leaves a connection open on which a server said that the session has
+// expired, and dials again. The one before is closed then.
+func TestGatherOne(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() //nolint:errcheck // nothing is lost
+	dial := (&Client{}).gathering(new(atomic.Bool))
+	var far [2]net.Conn
+	for n := range far {
+		near, err := dial("tcp", listener.Addr().String(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer near.Close() //nolint:errcheck // it may have been
+		if far[n], err = listener.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := far[0].SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := far[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the first connection is open beside the second one: %v", err)
+	}
 }

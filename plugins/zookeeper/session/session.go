@@ -147,18 +147,25 @@ func (cl *Client) identify(conn *zk.Conn) {
 const maxReply = 64 << 20
 
 // gathering reaches a server for the library. A connection in place of one on which a
-// node was watched is a resumed one.
+// node was watched is a resumed one. The one before is closed: the library, which has one
+// at a time, leaves it open where a server said that the session has expired.
 func (cl *Client) gathering(watched *atomic.Bool) zk.Dialer {
 	dial := cl.dialer()
+	var before *gatherer
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		if before != nil {
+			_ = before.Close() // it may have been
+			before = nil
+		}
 		conn, err := dial(network, address, timeout)
 		if err != nil {
 			return nil, err
 		}
+		before = gather(conn)
 		if watched.Load() {
-			return resume(gather(conn)), nil
+			return resume(before), nil
 		}
-		return gather(conn), nil
+		return before, nil
 	}
 }
 
