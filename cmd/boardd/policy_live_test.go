@@ -62,6 +62,7 @@ func TestPolicyOnALiveBoard(t *testing.T) {
 	l := &live{hosting: h, token: worker}
 	l.post(jobs, 100)
 	stop := l.work(2)
+	defer stop() // where the test fails, before its context ends
 	for _, language := range []string{"c", "rust", "assemblyscript", "go"} {
 		l.bring(language, author)
 	}
@@ -122,10 +123,10 @@ func (l *live) work(workers int) (stop func()) {
 			}
 		})
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		close(done)
 		working.Wait()
-	}
+	})
 }
 
 // shift claims a few jobs and ends them.
