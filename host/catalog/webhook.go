@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"context"
+	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,28 +75,29 @@ func (v *View) Webhook(tenant, board, name string) (Webhook, bool) {
 }
 
 // WebhooksOf returns the webhooks of one board, by name.
-func (v *View) WebhooksOf(tenant, board string) (list []Webhook) {
-	for at, w := range v.Webhooks.After(At{tenant, webhookName(board, "")}) {
-		if at.Tenant != tenant || !strings.HasPrefix(at.Name, webhookName(board, "")) {
-			break
-		}
-		list = append(list, w)
-	}
-	return list
+func (v *View) WebhooksOf(tenant, board string) []Webhook {
+	return slices.Collect(ofBoard(v.Webhooks, tenant, board))
 }
 
 // WebhooksTo returns the webhooks of a tenant whose deliveries are jobs on a board, by the board
 // that they are told of and their names. No other webhook is looked at.
 func (v *View) WebhooksTo(tenant, board string) (list []Webhook) {
-	for at, of := range v.senders.After(At{tenant, webhookName(board, "")}) {
-		if at.Tenant != tenant || !strings.HasPrefix(at.Name, webhookName(board, "")) {
-			break
-		}
-		if w, there := v.Webhooks.Get(of); there {
-			list = append(list, w)
-		}
+	for at := range ofBoard(v.senders, tenant, board) {
+		list = append(list, *v.Webhooks.Ref(at))
 	}
 	return list
+}
+
+// ofBoard goes through the records of a tenant whose names begin with a board's, by name.
+func ofBoard[T any](all Table[At, T], tenant, board string) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		prefix := webhookName(board, "")
+		for at, record := range all.After(At{tenant, prefix}) {
+			if at.Tenant != tenant || !strings.HasPrefix(at.Name, prefix) || !yield(record) {
+				return
+			}
+		}
+	}
 }
 
 func (v *View) putWebhook(at At, w Webhook) {
