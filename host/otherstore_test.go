@@ -8,6 +8,7 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/admin"
+	hostboard "github.com/boardd/boardd/host/board"
 	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/directory"
@@ -263,5 +264,37 @@ func TestDeletedBoardsArePurged(t *testing.T) {
 	make()
 	if n := jobs(); n != 0 {
 		t.Errorf("the next tenant of the name is shown %d jobs of the one before", n)
+	}
+}
+
+// TestPurgedBoardIsAnother: a board that is made under the name of a purged one is another one for
+// each server, also for one that had the purged one open.
+func TestPurgedBoardIsAnother(t *testing.T) {
+	t.Parallel()
+	d := deploy(t)
+	ctx, op := within(t), d.as[0]
+	d.post(5)
+	if _, err := d.board(1).Post(ctx, []job.Posting{{Name: "n"}}); err != nil { // which remembers it then
+		t.Fatal(err)
+	}
+	if err := op.DeleteBoard(ctx, tenant.Default, "builds", 0, true); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no host has the board", func() bool { return d.hosts[0].Hosted(d.at()) == nil && d.hosts[1].Hosted(d.at()) == nil })
+	b := config.NewBoard("builds")
+	b.Backend = "one"
+	if _, err := op.CreateBoard(ctx, tenant.Default, b); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both hosts have the board", func() bool { return d.hosts[0].Hosted(d.at()) != nil && d.hosts[1].Hosted(d.at()) != nil })
+	d.post(1)
+	claim := d.claim(1)[0]
+	for i := range d.hosts {
+		if s := d.board(i).Status(); s.Loss != "" || s.Generation != 1 {
+			t.Errorf("host %d: generation %d, %q", i, s.Generation, s.Loss)
+		}
+	}
+	if errs, err := d.board(0).Consume(ctx, []hostboard.Ref{d.refOf(&claim)}); err != nil || errs[0] != nil {
+		t.Errorf("a claim on the new board: %v, %v", err, errs)
 	}
 }
