@@ -296,6 +296,59 @@ func TestLateTicksAreLeftOut(t *testing.T) {
 	})
 }
 
+// TestJitterBeyondCatchUp: a tick that the jitter makes later than the schedule's catch-up is posted
+// when it is due, although a host begins to serve the board just before that or at that moment. The
+// catch-up counts from the latest that the jitter may make a tick.
+func TestJitterBeyondCatchUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		back   func(due, last time.Time) time.Time // when a host is there again; last is when the catch-up ends
+		missed bool
+	}{
+		"a minute before it is due": {func(due, _ time.Time) time.Time { return due.Add(-time.Minute) }, false},
+		"as it is due":              {func(due, _ time.Time) time.Time { return due }, false},
+		"as the catch-up ends":      {func(_, last time.Time) time.Time { return last.Add(-time.Second) }, false},
+		"after that":                {func(_, last time.Time) time.Time { return last.Add(time.Second) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				d := openStore(t)
+				s := Schedule{Name: "s", Every: 3 * time.Hour, Jitter: MaxJitter, CatchUp: MinCatchUp, Job: job.Posting{Name: "x"}}
+				first := time.Now().Add(s.Every)
+				for jitter(s.Name, first, s.Jitter) < 10*time.Minute {
+					s.Name += "s"
+				}
+				due, last := first.Add(jitter(s.Name, first, s.Jitter)), first.Add(s.Jitter+s.CatchUp)
+				running(t, d, 1, func(hosts []*Board) {
+					if _, err := hosts[0].PutSchedule(t.Context(), s, nil); err != nil {
+						t.Fatal(err)
+					}
+					if r := rests(t, hosts[0]); !r.Due.Equal(due) {
+						t.Errorf("the board rests until %v, want %v", r.Due, due)
+					}
+				})
+				back := c.back(due, last)
+				_ = sleep.For(t.Context(), time.Until(back))
+				running(t, d, 1, func(hosts []*Board) {
+					b := hosts[0]
+					if shown, err := b.Schedule(t.Context(), s.Name); err != nil || back.Before(due) && !shown.NextAt.Equal(first) {
+						t.Errorf("the next tick is said to be at %v, %v; want %v", shown.NextAt, err, first)
+					}
+					_ = sleep.For(t.Context(), time.Until(later(due, back))+time.Second)
+					at, posted := postedAt(t, b)[b.tickID(s.Name, first)]
+					if posted == c.missed || posted && (at.Before(due.Truncate(time.Microsecond)) || at.After(later(due, back).Add(time.Second))) {
+						t.Errorf("it was posted: %v, at %v; it is due at %v, and the host is back at %v", posted, at, due, back)
+					}
+					if missed := b.Metrics().TicksMissed.Load() > 0; missed != c.missed {
+						t.Errorf("that it was left out was said: %v", missed)
+					}
+				})
+			})
+		})
+	}
+}
+
 // TestScheduleRecord holds the form of a schedule in the store.
 func TestScheduleRecord(t *testing.T) {
 	t.Parallel()

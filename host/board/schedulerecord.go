@@ -37,8 +37,9 @@ func (r *scheduleRecord) table() (*timetable.Timetable, error) {
 // from is after when the ticks come that are still to be handled, where last was.
 func (r *scheduleRecord) from(last time.Time) time.Time { return later(r.Since, last) }
 
-// late is until when ticks are too late by now.
-func (r *scheduleRecord) late(now time.Time) time.Time { return now.Add(-r.CatchUp) }
+// late is until when ticks are too late by now. The catch-up counts from the latest that the
+// jitter may make a tick, since one whose own is short waits for those before it.
+func (r *scheduleRecord) late(now time.Time) time.Time { return now.Add(-r.Jitter - r.CatchUp) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

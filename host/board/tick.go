@@ -81,7 +81,7 @@ func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
 	case err == nil && t.record.Overlap == OverlapSkip && by != id:
 		b.leftOut(ctx, name, t.at, "job "+by.String()+" is open")
 	case err == nil, kind == job.AlreadyExists: // it was posted before, perhaps as the schedule was then
-	case time.Since(t.at) > t.record.CatchUp, kind == job.Invalid, kind == job.Unsupported:
+	case t.at.Before(t.record.late(time.Now())), kind == job.Invalid, kind == job.Unsupported:
 		b.metrics.TicksMissed.Add(1)
 		b.log.WarnContext(ctx, "a tick of a schedule is left out", "schedule", name, "tick", t.at, "error", err)
 		b.leftOut(ctx, name, t.at, job.MessageOf(err))
