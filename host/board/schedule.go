@@ -327,7 +327,8 @@ func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*j
 		return nil, err
 	}
 	if r.Overlap == OverlapCancel {
-		if err := b.cancelLast(ctx, []job.ID{b.readTick(ctx, name).ID}, id); err != nil {
+		last := b.readTick(ctx, name)
+		if err := b.cancelLast(ctx, []job.ID{last.ID, b.tickID(name, last.At)}, id); err != nil {
 			return nil, err
 		}
 	}

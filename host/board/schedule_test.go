@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -487,5 +488,58 @@ func TestTickPostedWhereLeftOut(t *testing.T) {
 		if r := b.readTick(ctx, name); !r.At.Equal(c.at) || !r.Posted.Equal(c.last) || r.ID != id(c.last) || (r.Problem != "") != c.problem {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// TestCancelsOnlyWhatCameBefore: of a schedule that cancels, the newest job is the one that is open,
+// also where a host comes to a tick when others have posted it, or a later one.
+func TestCancelsOnlyWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps  string // ticks by their number, and t for one that is triggered, in the order in which hosts come to them
+		newest int    // the step whose job is to be open
+	}{
+		"one after the other":                      {"1 2 3", 2},
+		"a later tick was posted":                  {"1 3 2", 1},
+		"the tick was posted":                      {"1 2 2", 1},
+		"one was triggered":                        {"1 t", 1},
+		"one was triggered before the tick":        {"1 t 2", 2},
+		"one was triggered after the tick":         {"1 2 t 2", 2},
+		"one was triggered before it and after it": {"1 t 2 t 2", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				ctx, b := t.Context(), start(t, openStore(t), Spec{})
+				s := Schedule{Name: "s", Every: time.Minute, Overlap: OverlapCancel, Paused: true, Job: job.Posting{Name: "x"}}
+				if _, err := b.PutSchedule(ctx, s, nil); err != nil {
+					t.Fatal(err)
+				}
+				_, r, err := b.readSchedule(ctx, s.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tick := func(n int) time.Time { return time.Now().Add(time.Duration(n-10) * s.Every) }
+				var jobs []job.ID
+				for step := range strings.FieldsSeq(c.steps) {
+					if n, err := strconv.Atoi(step); err == nil {
+						if !b.tick(ctx, &dueTick{of: &scheduled{name: s.Name}, record: r, at: tick(n), last: tick(n - 1)}) {
+							t.Fatalf("tick %d is to be tried again", n)
+						}
+						jobs = append(jobs, b.tickID(s.Name, tick(n)))
+						continue
+					}
+					j, err := b.TriggerSchedule(ctx, s.Name, job.ID{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					jobs = append(jobs, j.ID)
+				}
+				open := postedAt(t, b)
+				if _, ok := open[jobs[c.newest]]; !ok || len(open) != 1 {
+					t.Errorf("of the jobs %v those are open that were posted so: %v; want that of step %d", jobs, open, c.newest)
+				}
+			})
+		})
 	}
 }

@@ -24,14 +24,13 @@ type tickRecord struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
-// posted notes the job of a tick, unless that of a later one is there. A host that tried the
-// same tick, or the one after it, a moment earlier or later may have written that it was left
-// out: the job is nevertheless the last one.
+// posted notes the job of a tick, unless that of a later one is there, or one that was triggered
+// since the tick. A host that tried the same tick, or the one after it, a moment earlier or later
+// may have written that it was left out: the job is nevertheless the last one.
 func (r *tickRecord) posted(tick time.Time, id job.ID) {
-	if tick.Before(r.Posted) {
-		return
+	if !tick.Before(r.Posted) {
+		r.Posted, r.ID = tick, id
 	}
-	r.Posted, r.ID = tick, id
 	if !tick.Before(r.At) {
 		r.At, r.Problem = tick, ""
 	}
@@ -99,11 +98,7 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 		return false, by, err
 	}
 	if t.record.Overlap == OverlapCancel {
-		last := []job.ID{b.readTick(ctx, t.of.name).ID} // after one that was left out, or was triggered, another one
-		if !t.last.IsZero() {
-			last = append(last, b.tickID(t.of.name, t.last))
-		}
-		if err := b.cancelLast(ctx, last, id); err != nil {
+		if err := b.cancelLast(ctx, b.jobsBefore(ctx, t), id); err != nil {
 			return false, by, err
 		}
 	}
@@ -115,6 +110,19 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 		err = result.Err
 	}
 	return result.again, by, err
+}
+
+// jobsBefore returns the jobs of a schedule that may be open as a tick comes: that of the tick
+// before and, after one that was left out or was triggered, the last one. Where another host has
+// handled this tick already, or a later one, the last one came then or since, and is to stay.
+func (b *Board) jobsBefore(ctx context.Context, t *dueTick) (ids []job.ID) {
+	if r := b.readTick(ctx, t.of.name); r.At.Before(t.at) {
+		ids = append(ids, r.ID)
+	}
+	if !t.last.IsZero() {
+		ids = append(ids, b.tickID(t.of.name, t.last))
+	}
+	return ids
 }
 
 // cancelLast cancels the jobs of a schedule that may still be open when the one of an ID is posted.
