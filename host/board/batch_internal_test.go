@@ -133,6 +133,50 @@ func TestExchangedWhileItFollows(t *testing.T) {
 	}
 }
 
+// TestExchangedAsItIsClosed: what follows a batch is what was put last, also where that has the uuid
+// of the one before and comes as a host has begun to close the batch.
+func TestExchangedAsItIsClosed(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		ctx, id := t.Context(), job.ID{1}
+		d := &afterClose{Driver: openStore(t)}
+		b := start(t, d, Spec{})
+		put := func(name string) {
+			if _, err := b.PutBatch(ctx, "b", &job.Posting{ID: id, Name: name}, 1); err != nil {
+				t.Error(err)
+			}
+		}
+		d.do = sync.OnceFunc(func() { put("second") })
+		put("first")
+		post(t, b, job.Posting{Name: "part", Batch: "b"})
+		part := claimOne(t, b, ClaimRequest{})
+		wantKind(t, one(b.Consume(ctx, []Ref{refOf(b, part)})), job.NoKind)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if c := claimOne(t, b, ClaimRequest{}); c.ID != id || c.Job.Name != "second" {
+			t.Errorf("%s follows, want what was put last", c.Job.Name)
+		}
+		if shown, err := b.Batch(ctx, "b", 0); err != nil || shown.Then.Name != "second" || !shown.Done() {
+			t.Errorf("the batch is shown as %+v: %v", shown, err)
+		}
+	})
+}
+
+// afterClose is a driver that does something when it has closed a group.
+type afterClose struct {
+	driver.Driver
+	do func()
+}
+
+// Apply applies ops.
+func (d *afterClose) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
+	results := d.Driver.Apply(ctx, board, ops)
+	if slices.ContainsFunc(ops, func(op driver.Op) bool { return op.Close }) {
+		d.do()
+	}
+	return results
+}
+
 // TestRefusedAgainAndAgain: what follows a batch and is refused, for whatever reason, is tried now and
 // then by each host, the batch says why it is not posted, and another one is tried at once.
 func TestRefusedAgainAndAgain(t *testing.T) {

@@ -352,7 +352,7 @@ func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name str
 		}
 	}
 	_, err = b.changeBatch(ctx, name, func(now *batchRecord) error {
-		if now.ThenID == r.ThenID { // else there is another one since
+		if now.follows(r.Then) { // else there is another one since
 			now.Closed, now.Followed, now.Problem = true, r.Then != nil, ""
 			now.Done = time.Now().UTC().Truncate(time.Second)
 		}
@@ -368,7 +368,7 @@ func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name str
 func (b *Board) followBatch(ctx context.Context, opened *driver.BoardStatus, name string, r *batchRecord) (followed bool, err error) {
 	settled := false
 	if _, err := b.changeBatch(ctx, name, func(now *batchRecord) error {
-		if settled = now.ThenID == r.ThenID; settled {
+		if settled = now.follows(r.Then); settled {
 			now.Settled = true
 		}
 		return nil
