@@ -327,6 +327,48 @@ func TestCallsKeepBoardsOpen(t *testing.T) {
 func TestRestOfAToldBoard(t *testing.T) {
 	t.Parallel()
 	drivers := oneStore(t, false)
+// TestPagesKeepBoardsOpen: a board does not rest while somebody has a page of it open, and that
+// page is told when the board is taken away.
+func TestPagesKeepBoardsOpen(t *testing.T) {
+	t.Parallel()
+	c := resting(oneStore(t, false), board("idle", "store"), board("shown", "store"))
+	next := c.Config
+	c.Load = func() (*config.Config, error) { c := next; return &c, nil }
+	h, s := open(t, c)
+	show := func() *host.Shown {
+		t.Helper()
+		shown, err := s.Show(within(t), "shown")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shown
+	}
+	first, second := show(), show()
+	first.Release()
+	for range 2 { // so that all boards were looked at in between
+		ready(t, s, "idle")
+		eventually(t, "the other board rests", func() bool { return h.OpenBoards() == 1 })
+	}
+	select {
+	case <-second.Gone:
+		t.Error("the board was taken away while a page showed it")
+	default:
+	}
+	second.Release()
+	eventually(t, "both rest", func() bool { return h.OpenBoards() == 0 })
+
+	last := show()
+	defer last.Release()
+	next.Boards = next.Boards[:1]
+	if _, err := h.Reload(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	<-last.Gone
+	if _, err := s.Show(within(t), "shown"); job.KindOf(err) != job.NotFound {
+		t.Errorf("a board that is gone: %v", err)
+	}
+}
+
 	boards := func(waiting time.Duration) []config.Board {
 		told := board("told", "store")
 		told.Webhooks = []webhook.Hook{{

@@ -9,7 +9,7 @@
   const control = document.querySelector("#updates");
   if (!main || !control || !window.EventSource) return;
   let paused = false, pending = false, busy = false, pressed = false, last = 0;
-  const pace = 2000;
+  const pace = 2000, patience = 30000; // before it asks again after an answer that is no stream
 
   const touched = () => pressed || main.querySelector("details[open] form") !== null
     || [...main.querySelectorAll("input[type=checkbox]")].some((box) => box.checked !== box.defaultChecked)
@@ -59,10 +59,18 @@
     } catch { pending = true; } finally { busy = false; }
   }
 
-  if (main.dataset.live) {
+  // A browser that is cut off connects again by itself, but not where there is no board just now.
+  function listen() {
     const source = new EventSource(main.dataset.live);
     source.addEventListener("changed", refresh);
     source.addEventListener("over", () => { source.close(); location.reload(); });
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => { listen(); refresh(); }, patience);
+    });
+  }
+
+  if (main.dataset.live) {
+    listen();
   } else {
     setInterval(refresh, 1000 * Number(main.dataset.poll));
   }
