@@ -162,6 +162,9 @@ func (s *lives) turn(l *live, n int) time.Duration {
 	return time.Duration(n%max(l.pages, 1)) * liveShare
 }
 
+// streamPath is the pattern of livePath.
+const streamPath = "/ui/boards/{board}/live"
+
 // livePath is where a page learns of what happens on a board after a cursor,
 // which must have been read before anything that the page shows.
 func livePath(boardName, cursor string) string {
