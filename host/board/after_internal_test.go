@@ -1,7 +1,9 @@
 package board
 
 import (
+	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +87,94 @@ func TestDoneOnASharedBoard(t *testing.T) {
 			}
 			if now := len(done) == 1; now != caps.Alone || now == (len(again) == 1) {
 				t.Errorf("let go %v, to be looked at again %v", done, again)
+			}
+		})
+	}
+}
+
+func endJob(t *testing.T, b *Board, id job.ID) {
+	t.Helper()
+	wantKind(t, one(b.Consume(t.Context(), []Ref{takeJob(t, b, id)})), job.NoKind)
+}
+
+// TestArchivedJobsAreNotLetGo: a job that waited for others and is left between the two steps of
+// Archive stays held until the call is made again, on this host and on one that starts later.
+func TestArchivedJobsAreNotLetGo(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(t *testing.T, b *Board, first, second job.ID){
+		"it ran": func(t *testing.T, b *Board, first, second job.ID) {
+			t.Helper()
+			endJob(t, b, first)
+			time.Sleep(time.Second) // it is let go
+			c := claimOne(t, b, ClaimRequest{IDs: []job.ID{second}})
+			wantKind(t, one(b.Trash(t.Context(), []Ref{refOf(b, c)}, nil, "")), job.NoKind)
+		},
+		"it still waited": func(t *testing.T, b *Board, first, second job.ID) {
+			t.Helper()
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{second}, "")), job.NoKind)
+			endJob(t, b, first)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				var away atomic.Bool
+				away.Store(true)
+				s := &spy{Driver: openStore(t), t: t}
+				s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+					if away.Load() && ops[0].Kind == driver.Remove && ops[0].Ending != nil && ops[0].Ending.Outcome == job.Failed {
+						return []driver.Result{{Kind: job.Unavailable, Message: "the store is away"}}
+					}
+					return next(ctx, ops)
+				}
+				b := start(t, s, Spec{})
+				first := post(t, b, job.Posting{Name: "first"})[0].ID
+				second := post(t, b, job.Posting{Name: "second", After: []job.Prerequisite{{ID: first}}})[0].ID
+				before(t, b, first, second)
+				wantKind(t, one(b.Archive(t.Context(), []job.ID{second})), job.Unavailable)
+				for _, at := range []*Board{b, start(t, s, Spec{})} {
+					time.Sleep(time.Minute)
+					if got := claim(t, at, ClaimRequest{}); len(got) > 0 {
+						t.Fatalf("a job that is being archived was given to a worker: %+v", got[0].Job)
+					}
+				}
+				away.Store(false)
+				wantKind(t, one(b.Archive(t.Context(), []job.ID{second})), job.NoKind)
+				if got := get(t, b, second); got.State != job.Complete || got.Outcome != job.Failed {
+					t.Errorf("archived at last, it is %v %v", got.State, got.Outcome)
+				}
+			})
+		})
+	}
+}
+
+// TestArchivedJobThatGotAway: a job that somebody lets go between the two steps of Archive is not
+// said to be archived.
+func TestArchivedJobThatGotAway(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]driver.Op{
+		"let go":       {Kind: driver.Update, Hold: &driver.Hold{}, Request: [16]byte{1}},
+		"in the trash": {Kind: driver.Trash, Precondition: driver.Free, Request: [16]byte{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &spy{Driver: openStore(t), t: t}
+			s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+				results := next(ctx, ops)
+				if ops[0].Kind == driver.Restore {
+					then.Job = ops[0].Job
+					if r := next(ctx, []driver.Op{then}); r[0].Kind != job.NoKind {
+						t.Error(r[0])
+					}
+				}
+				return results
+			}
+			b := start(t, s, Spec{})
+			id := postN(t, b, 1)[0].ID
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{id}, "")), job.NoKind)
+			wantKind(t, one(b.Archive(t.Context(), []job.ID{id})), job.NotEligible)
+			if got := get(t, b, id); got.State == job.Complete {
+				t.Errorf("it has ended: %v", got.Outcome)
 			}
 		})
 	}
