@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
@@ -178,4 +179,40 @@ func TestArchivedJobThatGotAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPostedAgainWithOtherPrerequisites: a job that is posted anew under its uuid is let go when
+// what it waits for now has ended, not what it waited for before.
+func TestPostedAgainWithOtherPrerequisites(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := openStore(t)
+		b, other := start(t, d, Spec{}), start(t, d, Spec{})
+		jobs := postN(t, b, 2)
+		wrong, right, id := jobs[0].ID, jobs[1].ID, job.ID{15: 9}
+		waits := func(on job.ID) job.Posting {
+			return job.Posting{ID: id, Name: "waits", After: []job.Prerequisite{{ID: on}}}
+		}
+		post(t, b, waits(wrong))
+		synctest.Wait()
+		if _, err := b.Cancel(t.Context(), []job.ID{id}, false); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, one(b.Purge(t.Context(), []job.ID{id})), job.NoKind)
+		post(t, b, waits(right))
+		synctest.Wait()
+		if !b.waiting.awaited(right) || !other.waiting.awaited(right) {
+			t.Error("nobody is known to wait for the second job")
+		}
+		endJob(t, b, right)
+		time.Sleep(time.Minute)
+		for _, at := range []*Board{b, other} {
+			if get(t, at, id).Held {
+				t.Error("it is held though what it waits for has ended")
+			}
+		}
+		if b.waiting.awaited(wrong) || other.waiting.awaited(wrong) {
+			t.Error("it is said to wait still for what it waited for before")
+		}
+	})
 }
