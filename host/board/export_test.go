@@ -211,3 +211,62 @@ func TestImportSaysWhere(t *testing.T) {
 		}
 	})
 }
+
+// importedBy has boards take in lines one by one, with pauses, and look meanwhile, and resumes them.
+func importedBy(t *testing.T, b *Board, lines []byte, meanwhile func()) {
+	t.Helper()
+	if err := b.Pause(t.Context(), "import"); err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(lines) {
+		if _, err := b.Import(t.Context(), line, 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(7 * time.Second)
+		synctest.Wait()
+		meanwhile()
+	}
+	if err := b.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestImportOfADoneBatch: a batch that was done is done after the import, takes no more jobs, and
+// is not followed once more.
+func TestImportOfADoneBatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from := start(t, openStore(t), Spec{History: time.Hour})
+		if _, err := from.PutBatch(t.Context(), "b", &job.Posting{Name: "then"}, 0); err != nil {
+			t.Fatal(err)
+		}
+		part := job.Posting{Name: "part", Batch: "b"}
+		post(t, from, part)
+		consume(t, from, refOf(from, claimOne(t, from, ClaimRequest{})))
+		if _, err := from.CloseBatch(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		before, err := from.Batch(t.Context(), "b", time.Minute)
+		if err != nil || !before.Done() {
+			t.Fatalf("before the export: %+v, %v", before, err)
+		}
+		lines, _ := export(t, from)
+		to := start(t, openStore(t), Spec{Name: "another", History: time.Hour})
+		importedBy(t, to, lines, func() {})
+		after, err := to.Batch(t.Context(), "b", time.Minute)
+		if err != nil || !after.Done() || after.ThenID != before.ThenID || after.Group.Consumed != 1 {
+			t.Errorf("after the import: %+v, %v; before the export: %+v", after, err, before)
+		}
+		if r, err := to.Post(t.Context(), []job.Posting{part}); err != nil || job.KindOf(r[0].Err) != job.NotEligible {
+			t.Errorf("a posting of the batch that is closed: %+v, %v", r, err)
+		}
+		time.Sleep(time.Minute)
+		done := true
+		if list, _, err := to.Batches(t.Context(), "", 10, &done); err != nil || len(list) != 1 {
+			t.Errorf("the batches that are done are %+v, %v", list, err)
+		}
+		if n := to.index.Count().Ready; n != 1 {
+			t.Errorf("%d jobs are open, want the one that followed the batch", n)
+		}
+	})
+}

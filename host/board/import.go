@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
@@ -225,8 +226,12 @@ func (i *taking) ending(e *exportedJob) (*driver.Ending, error) {
 // run takes everything in.
 func (i *importer) run(ctx context.Context) (Imported, error) {
 	var sum Imported
-	for _, doc := range i.documents {
-		if _, err := i.board.putDocument(ctx, doc.Space, driver.Document{Name: doc.Name, Data: doc.Data}); err != nil {
+	for k := range i.documents {
+		doc, err := i.document(&i.documents[k])
+		if err == nil {
+			_, err = i.board.putDocument(ctx, i.documents[k].Space, doc)
+		}
+		if err != nil {
 			return sum, err
 		}
 	}
@@ -253,6 +258,23 @@ func (i *importer) run(ctx context.Context) (Imported, error) {
 		}
 	}
 	return sum, nil
+}
+
+// document is a document as it is taken in. A batch that was done is to be closed in this store, too.
+func (i *importer) document(doc *exportedDocument) (driver.Document, error) {
+	in := driver.Document{Name: doc.Name, Data: doc.Data}
+	var err error
+	if doc.Space == driver.SettingSpace && strings.HasPrefix(doc.Name, batchPrefix) {
+		var r batchRecord
+		if err = json.Unmarshal(doc.Data, &r); err == nil && !r.Done.IsZero() {
+			r.moved(false)
+			in.Data, err = json.Marshal(&r)
+		}
+	}
+	if err != nil {
+		return in, &job.Error{Op: "import", Kind: job.Internal, Err: err}
+	}
+	return in, nil
 }
 
 // news is what the index learns of an open job from the answer to its import; nil: nothing,
