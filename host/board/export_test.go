@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -229,6 +230,80 @@ func importedBy(t *testing.T, b *Board, lines []byte, meanwhile func()) {
 	if err := b.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestImportOfTicks: a schedule goes on where it was on the other board once all of it was taken
+// in, on each host; ticks that were due before, and not posted, are posted then.
+func TestImportOfTicks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"test", "another"} { // with the same uuids of ticks, and with others
+		bubble(t, func(t *testing.T) {
+			began, d := time.Now(), openStore(t)
+			from := start(t, openStore(t), Spec{})
+			putEvery(t, from, "minutely", time.Minute)
+			time.Sleep(3*time.Minute + time.Second)
+			for range 3 {
+				consume(t, from, refOf(from, claimOne(t, from, ClaimRequest{})))
+			}
+			lines, _ := export(t, from)
+			hosts := []*Board{start(t, d, Spec{Name: name}), start(t, d, Spec{Name: name})}
+			time.Sleep(2 * time.Minute)
+			ready := func() int {
+				t.Helper()
+				c, err := hosts[1].Count(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return int(c.Ready)
+			}
+			importedBy(t, hosts[0], lines, func() {
+				if n := ready(); n != 0 {
+					t.Fatalf("on %s %d jobs are posted %v after the beginning, during the import", name, n, time.Since(began))
+				}
+			})
+			for range 3 {
+				time.Sleep(time.Second)
+				if n, want := ready(), int(time.Since(began)/time.Minute)-3; n != want {
+					t.Fatalf("on %s there are %d jobs, want one for each of %d ticks since the export", name, n, want)
+				}
+				time.Sleep(time.Minute)
+			}
+			for i, b := range hosts {
+				if n := b.Metrics().TicksMissed.Load(); n != 0 {
+					t.Errorf("on %s host %d says %d times that ticks are left out", name, i, n)
+				}
+			}
+		})
+	}
+}
+
+// TestImportedScheduleHeardOfLate: a host that hears of an imported schedule only when the board was
+// resumed reads first how far that is.
+func TestImportedScheduleHeardOfLate(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		synctest.Wait()
+		now := time.Now()
+		b.ticked(t.Context(), "s", func(r *tickRecord) { r.At = now })
+		for i := range 3 {
+			r := scheduleRecord{
+				Every: time.Minute, Job: job.Posting{Name: "tick"}, CatchUp: time.Hour, Anchor: now.Add(-30 * time.Minute), Since: now.Add(-30 * time.Minute),
+				Imported: now.Add(time.Duration(i-3) * time.Minute),
+			}
+			data, err := r.encode()
+			if err == nil {
+				_, err = b.putDocument(t.Context(), driver.SettingSpace, driver.Document{Name: schedulePrefix + "s", Data: data})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute + time.Second)
+			if n, want := b.index.Count().Ready, int64(i)+1; n != want || b.Metrics().TicksMissed.Load() != 0 {
+				t.Fatalf("%d jobs after %d ticks, and %d are said to be left out", n, want, b.Metrics().TicksMissed.Load())
+			}
+		}
+	})
 }
 
 // TestImportOfADoneBatch: a batch that was done is done after the import, takes no more jobs, and

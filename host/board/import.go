@@ -45,13 +45,14 @@ func (b *Board) Import(ctx context.Context, lines []byte, first int64) (Imported
 	if err != nil {
 		return Imported{}, err
 	}
-	if paused, _ := b.pause.look(); !paused {
+	pause, paused := b.pause.since()
+	if !paused {
 		return Imported{}, job.Errorf(job.Precondition, "the board %s is not paused: pause it, import, and resume it then", b.spec.Name)
 	}
 	if !opened.Capabilities.Imports {
 		return Imported{}, job.Errorf(job.Unsupported, "the store of the board %s takes in no jobs of another one", b.spec.Name)
 	}
-	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, groups: opened.Capabilities.Groups, now: time.Now()}, board: b, opened: opened}
+	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, groups: opened.Capabilities.Groups, now: time.Now()}, board: b, opened: opened, pause: pause}
 	for n := first; len(lines) > 0; n++ {
 		line, rest, _ := bytes.Cut(lines, []byte("\n"))
 		lines = rest
@@ -88,6 +89,7 @@ type importer struct {
 
 	board  *Board
 	opened *driver.BoardStatus
+	pause  time.Time // when the board's pause began
 
 	ops       []driver.Op
 	lines     []int64 // of ops
@@ -260,11 +262,21 @@ func (i *importer) run(ctx context.Context) (Imported, error) {
 	return sum, nil
 }
 
-// document is a document as it is taken in. A batch that was done is to be closed in this store, too.
+// document is a document as it is taken in. A schedule has no ticks before the pause is over: how
+// far it was, and the job of its last tick, may come later. A batch that was done is to be
+// closed in this store, too.
 func (i *importer) document(doc *exportedDocument) (driver.Document, error) {
 	in := driver.Document{Name: doc.Name, Data: doc.Data}
 	var err error
-	if doc.Space == driver.SettingSpace && strings.HasPrefix(doc.Name, batchPrefix) {
+	switch {
+	case doc.Space != driver.SettingSpace:
+	case strings.HasPrefix(doc.Name, schedulePrefix):
+		var r scheduleRecord
+		if err = json.Unmarshal(doc.Data, &r); err == nil {
+			r.Imported = i.pause
+			in.Data, err = json.Marshal(&r)
+		}
+	default:
 		var r batchRecord
 		if err = json.Unmarshal(doc.Data, &r); err == nil && !r.Done.IsZero() {
 			r.moved(false)

@@ -189,7 +189,7 @@ func (b *Board) changeSchedule(ctx context.Context, name string, change func(bef
 			return Schedule{}, err
 		}
 		if next == before {
-			b.scheduler.learn(name, before, old.Version)
+			b.scheduleIs(name, before, old.Version)
 			return before.show(name, b.readTick(ctx, name)), nil
 		}
 		next.Revision = 1
@@ -202,7 +202,7 @@ func (b *Board) changeSchedule(ctx context.Context, name string, change func(bef
 		}
 		switch version, err := docs.Put(ctx, space, driver.Document{Name: schedulePrefix + name, Data: data}, old.Version); {
 		case err == nil:
-			b.scheduler.learn(name, next, version)
+			b.scheduleIs(name, next, version)
 			return next.show(name, b.readTick(ctx, name)), nil
 		case try == tries || !errors.Is(err, job.Aborted):
 			return Schedule{}, err
@@ -302,7 +302,7 @@ func (b *Board) dropSchedule(ctx context.Context, name string, allowed func(*sch
 		}
 		switch err := docs.Delete(ctx, space, schedulePrefix+name, doc.Version); {
 		case err == nil:
-			b.scheduler.learn(name, nil, 0)
+			b.scheduleIs(name, nil, 0)
 			if err := b.deleteDocument(ctx, tickSpace, name); !errors.Is(err, job.NotFound) {
 				return err
 			}

@@ -377,7 +377,7 @@ func TestTickIsOfTheScheduleBefore(t *testing.T) {
 	began := time.Now().Truncate(time.Millisecond)
 	before := &scheduleRecord{Every: time.Hour, Anchor: began, Since: began, CatchUp: time.Hour}
 	s.learn("s", before, 1)
-	s.sync(nil)
+	s.sync(nil, time.Time{})
 	tick, wait := s.take(began.Add(time.Hour))
 	if tick == nil {
 		t.Fatalf("nothing is due, for %v", wait)

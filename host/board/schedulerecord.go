@@ -24,6 +24,10 @@ type scheduleRecord struct {
 	Since    time.Time     `json:"since"`  // ticks before are not its own
 	Revision uint64        `json:"revision"`
 	Declared bool          `json:"declared,omitempty"` // in the configuration of a host; see SetSchedules
+
+	// Imported is when the pause of the board began in which the schedule was imported: it has
+	// no ticks while that goes on.
+	Imported time.Time `json:"imported,omitzero"`
 }
 
 // table is the record's timetable.
@@ -66,6 +70,9 @@ func (s *Schedule) record(before *scheduleRecord, now time.Time) *scheduleRecord
 	next := &scheduleRecord{
 		Cron: s.Cron, Every: s.Every, Timezone: s.Timezone, Job: s.Job, Overlap: s.Overlap,
 		CatchUp: s.CatchUp, Jitter: s.Jitter, Paused: s.Paused, Anchor: now, Since: now,
+	}
+	if before != nil {
+		next.Imported = before.Imported
 	}
 	if before != nil && before.Cron == s.Cron && before.Every == s.Every && before.Timezone == s.Timezone && before.Paused == s.Paused {
 		next.Anchor, next.Since = before.Anchor, before.Since
