@@ -306,6 +306,61 @@ func TestImportedScheduleHeardOfLate(t *testing.T) {
 	})
 }
 
+// leavesOut checks that a schedule posts nothing while the job of the tick before is open, which
+// was posted in another store, and goes on when that has ended.
+func leavesOut(t *testing.T, b *Board, id job.ID, end func()) {
+	t.Helper()
+	for range 2 {
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if c := b.index.Count(); c.Ready+c.Claimed != 1 {
+			t.Fatalf("%d jobs of the schedule are open, want the one that came along", c.Ready+c.Claimed)
+		}
+	}
+	if _, err := b.TriggerSchedule(t.Context(), "s", job.ID{}); job.KindOf(err) != job.AlreadyExists {
+		t.Errorf("the schedule is triggered beside its open job: %v", err)
+	}
+	if s, err := b.Schedule(t.Context(), "s"); err != nil || s.LastID != id || !strings.Contains(s.Problem, id.String()) {
+		t.Errorf("the schedule is %+v, %v: want the job %s as its last one, and because of it a problem", s, err, id)
+	}
+	end()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if n := b.index.Count().Ready; n != 1 {
+		t.Errorf("once the job has ended %d are open after a tick, want one", n)
+	}
+}
+
+// skipping makes a schedule of which a tick is left out while a job is open, and returns its first.
+func skipping(t *testing.T, b *Board) job.ID {
+	t.Helper()
+	s := Schedule{Name: "s", Every: time.Minute, Overlap: OverlapSkip, Job: job.Posting{Name: "tick"}}
+	if _, err := b.PutSchedule(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(90 * time.Second)
+	synctest.Wait()
+	s, err := b.Schedule(t.Context(), "s")
+	if err != nil || s.LastID == (job.ID{}) {
+		t.Fatalf("the schedule has posted nothing: %+v, %v", s, err)
+	}
+	return s.LastID
+}
+
+// TestImportOfAnOpenTick: the job that a schedule has open comes along, and no other is posted
+// beside it.
+func TestImportOfAnOpenTick(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from := start(t, openStore(t), Spec{})
+		id := skipping(t, from)
+		lines, _ := export(t, from)
+		to := start(t, openStore(t), Spec{Name: "another"})
+		importedBy(t, to, lines, func() {})
+		leavesOut(t, to, id, func() { consume(t, to, refOf(to, claimOne(t, to, ClaimRequest{}))) })
+	})
+}
+
 // TestImportOfADoneBatch: a batch that was done is done after the import, takes no more jobs, and
 // is not followed once more.
 func TestImportOfADoneBatch(t *testing.T) {

@@ -315,6 +315,10 @@ func (b *Board) dropSchedule(ctx context.Context, name string, allowed func(*sch
 	}
 }
 
+func lastIsOpen(by job.ID) error {
+	return job.Errorf(job.AlreadyExists, "the job of the schedule's last tick is open: %s", by)
+}
+
 // TriggerSchedule posts a schedule's job now, with an ID of the caller's or a new one, whether
 // the schedule is paused or not. Its next tick comes when it would have.
 func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*job.Job, error) {
@@ -326,10 +330,14 @@ func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*j
 	if err != nil {
 		return nil, err
 	}
-	if r.Overlap == OverlapCancel {
+	if r.Overlap != OverlapAllow {
 		last := b.readTick(ctx, name)
-		if err := b.cancelLast(ctx, []job.ID{last.ID, b.tickID(name, last.At)}, id); err != nil {
+		by, err := b.overlap(ctx, r.Overlap, []job.ID{last.ID, b.tickID(name, last.At)}, id)
+		if err != nil {
 			return nil, err
+		}
+		if by != (job.ID{}) {
+			return nil, lastIsOpen(by)
 		}
 	}
 	posting := r.Job
@@ -341,7 +349,7 @@ func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*j
 	case err != nil:
 		return nil, err
 	case by != (job.ID{}):
-		return nil, job.Errorf(job.AlreadyExists, "the job of the schedule's last tick is open: %s", by)
+		return nil, lastIsOpen(by)
 	case result.Err != nil:
 		return nil, result.Err
 	}

@@ -97,8 +97,8 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 	if err != nil {
 		return false, by, err
 	}
-	if t.record.Overlap == OverlapCancel {
-		if err := b.cancelLast(ctx, b.jobsBefore(ctx, t), id); err != nil {
+	if t.record.Overlap != OverlapAllow {
+		if by, err = b.overlap(ctx, t.record.Overlap, b.jobsBefore(ctx, t), id); err != nil || by != (job.ID{}) {
 			return false, by, err
 		}
 	}
@@ -125,14 +125,39 @@ func (b *Board) jobsBefore(ctx context.Context, t *dueTick) (ids []job.ID) {
 	return ids
 }
 
-// cancelLast cancels the jobs of a schedule that may still be open when the one of an ID is posted.
-// Only if the store does not say what became of them, that one has to wait.
-func (b *Board) cancelLast(ctx context.Context, last []job.ID, next job.ID) error {
+// overlap looks at the jobs of a schedule that may still be open when the one of an ID is to be
+// posted: it cancels them, or returns one that is open, for which that one is left out.
+func (b *Board) overlap(ctx context.Context, what Overlap, last []job.ID, next job.ID) (by job.ID, err error) {
 	slices.SortFunc(last, func(a, b job.ID) int { return bytes.Compare(a[:], b[:]) })
 	last = slices.DeleteFunc(slices.Compact(last), func(id job.ID) bool { return id == next || id == job.ID{} })
-	if len(last) == 0 {
-		return nil
+	switch {
+	case len(last) == 0:
+		return by, nil
+	case what == OverlapCancel:
+		return by, b.cancelLast(ctx, last)
 	}
+	return b.openOf(ctx, last)
+}
+
+// openOf returns one of a schedule's jobs that is on the board; zero: none is. The schedule's key
+// says that of jobs alone which were posted in this store: where the board was imported, or moved
+// here, none of those that came along has it.
+func (b *Board) openOf(ctx context.Context, last []job.ID) (by job.ID, err error) {
+	records, err := b.read(ctx, last, 0)
+	if err != nil {
+		return by, err
+	}
+	for i := range records {
+		if isOpen(records[i].State) {
+			by = last[i]
+		}
+	}
+	return by, nil
+}
+
+// cancelLast cancels jobs of a schedule. Only if the store does not say what became of them, the
+// next one has to wait.
+func (b *Board) cancelLast(ctx context.Context, last []job.ID) error {
 	changes, err := b.Cancel(ctx, last, true)
 	for i := range changes {
 		switch job.KindOf(changes[i].Err) {
