@@ -143,7 +143,7 @@ func TestGatherOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // nothing is lost
+	defer listener.Close()
 	dial := (&Client{}).gathering(new(atomic.Bool))
 	var far [2]net.Conn
 	for n := range far {
@@ -151,7 +151,7 @@ func TestGatherOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer near.Close() //nolint:errcheck // it may have been
+		defer near.Close()
 		if far[n], err = listener.Accept(); err != nil {
 			t.Fatal(err)
 		}
