@@ -188,7 +188,7 @@ func TestDeletedBoardsArePurged(t *testing.T) {
 	d := deploy(t)
 	ctx, op := within(t), d.as[0]
 	at := catalog.At{Tenant: "acme", Name: "kept"}
-	make := func() {
+	create := func() {
 		t.Helper()
 		b := config.NewBoard(at.Name)
 		b.Backend = "one"
@@ -229,12 +229,12 @@ func TestDeletedBoardsArePurged(t *testing.T) {
 	if _, err := op.CreateTenant(ctx, at.Tenant, config.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	make()
+	create()
 	post()
 	if err := op.DeleteBoard(ctx, at.Tenant, at.Name, 0, false); err != nil {
 		t.Fatal(err)
 	}
-	make()
+	create()
 	if n := jobs(); n != 1 {
 		t.Errorf("made again the board has %d jobs, want the one that it had", n)
 	}
@@ -247,7 +247,7 @@ func TestDeletedBoardsArePurged(t *testing.T) {
 	if err := op.DeleteBoard(ctx, at.Tenant, at.Name, 0, true); job.KindOf(err) != job.NotFound {
 		t.Errorf("a purge of nothing: %v, want NOT_FOUND", err)
 	}
-	make()
+	create()
 	if n := jobs(); n != 0 {
 		t.Errorf("after a purge the board has %d jobs", n)
 	}
@@ -261,7 +261,7 @@ func TestDeletedBoardsArePurged(t *testing.T) {
 	if _, err := op.CreateTenant(ctx, at.Tenant, config.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	make()
+	create()
 	if n := jobs(); n != 0 {
 		t.Errorf("the next tenant of the name is shown %d jobs of the one before", n)
 	}
