@@ -6,7 +6,7 @@
 //	sh      is run, together with those before it in the same file
 //	text    is what the sh block before it prints; … stands for any text in a
 //	        line, and a line that is only … for any number of lines
-//	hcl     is checked by boardd config check
+//	hcl     is checked by boardd config check, on every page of the project
 //	json    is parsed
 //	go      stands word for word in a tested example
 //	shell   is shown only: it needs a person, minutes, or rights

@@ -132,7 +132,7 @@ var advice = map[string]string{
 	"boardd_disk_free_bytes":                    "below `disk_low`: make room; below 16 MiB the embedded store takes no more posts ([a full disk](#when-something-is-wrong))",
 	"boardd_driver_apply_seconds":               "slower: the store is (its disk, its network, its other users), or the machine has no processor time left",
 	"boardd_driver_restarts_total":              "grows: the driver dies or hangs; its last words are in the log",
-	"boardd_driver_running":                     "0: the log says why the driver does not start; `boardd config check` looks at its settings",
+	"boardd_driver_running":                     "0: the log says why the driver does not start; `boardd doctor` looks at its settings",
 	"boardd_issuer_keys_age_seconds":            "over 1,800: the provider cannot be reached, which the log explains; over 86,400 or -1: nobody is let in by its tokens",
 	"boardd_job_events_total":                   "`unknown_outcome`: the store broke off under a change, see whether it is well; `bad_record`: `boardd doctor` names the record; `expired` grows: workers die, or leases are too short; `post_refused` grows: a limit is reached; `tick_missed`: see `boardd schedule list`",
 	"boardd_job_run_seconds":                    "grows: the work takes longer; near the lease: claims will expire",

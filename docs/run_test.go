@@ -30,9 +30,14 @@ func TestProgram(t *testing.T) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
 			runPage(t, program, page)
-			checkConfigurations(t, program, page)
 		})
 	}
+	t.Run("configurations", func(t *testing.T) {
+		t.Parallel()
+		for _, page := range allPages(t) {
+			checkConfigurations(t, program, page)
+		}
+	})
 }
 
 // serve is the command that the pages start a server with.
@@ -134,6 +139,37 @@ func normal(text string) string {
 	return text
 }
 
+// partOfBoard is how a block begins that shows what stands in a board.
+var partOfBoard = regexp.MustCompile(`^(ordering|eligibility) \{`)
+
+// configured writes a configuration, and beside it what the pages name, into a new folder.
+func configured(t *testing.T, body string) (path string) {
+	t.Helper()
+	if partOfBoard.MatchString(body) {
+		body = "data_dir = \"data\"\nbackend \"main\" {\n  driver = \"embedded\"\n}\nboard \"jobs\" {\n  backend = \"main\"\n" + body + "}\n"
+	}
+	dir := t.TempDir()
+	files := map[string]string{"boardd.hcl": body, "notify.secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"}
+	for _, name := range []string{"server.pem", "server.key", "clients.pem", "boardd-ca.pem"} {
+		files[name] = "not looked at"
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plugins := filepath.Join(dir, "plugins")
+	if err := os.Mkdir(plugins, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sqlite", "sqlite-py"} { // of the examples, and not started
+		if err := os.WriteFile(filepath.Join(plugins, name), nil, 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "boardd.hcl")
+}
+
 // checkConfigurations checks the hcl blocks of a page.
 func checkConfigurations(t *testing.T, program, page string) {
 	t.Helper()
@@ -141,25 +177,12 @@ func checkConfigurations(t *testing.T, program, page string) {
 		if b.language != "hcl" {
 			continue
 		}
-		dir := t.TempDir()
-		for _, name := range []string{"boardd.hcl", "server.pem", "server.key", "clients.pem", "notify.secret"} {
-			text := "not looked at"
-			switch name {
-			case "boardd.hcl":
-				text = b.body
-			case "notify.secret":
-				text = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
-			}
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		check := exec.CommandContext(t.Context(), program, "config", "check", "--config", filepath.Join(dir, "boardd.hcl"))
+		check := exec.CommandContext(t.Context(), program, "config", "check", "--config", configured(t, b.body))
 		for _, name := range regexp.MustCompile(`env\("(\w+)"\)`).FindAllStringSubmatch(b.body, -1) {
 			check.Env = append(check.Env, name[1]+"=a-secret-that-is-long-enough-"+name[1])
 		}
 		if out, err := check.CombinedOutput(); err != nil {
-			t.Errorf("%s:%d: %v\n%s", filepath.Base(page), b.line, err, out)
+			t.Errorf("%s:%d: %v\n%s", page, b.line, err, out)
 		}
 	}
 }

@@ -1,10 +1,18 @@
 package examples
 
 import (
+	"bytes"
+	"context"
+	"encoding/csv"
 	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,16 +84,122 @@ func TestOctaviaRole(t *testing.T) {
 	}
 }
 
-// TestOctaviaBalancer has HAProxy read the configuration for Kolla's.
+// TestOctaviaBalancer has HAProxy balance servers with the configuration for Kolla's: it takes
+// one that is ready for up, one that is not there for down, and passes on a call by its own
+// address.
 func TestOctaviaBalancer(t *testing.T) {
 	t.Parallel()
 	const program = "/usr/sbin/haproxy" // where root's PATH looks, and nobody else's
 	testneed.Program(t, program)
-	global := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(global, []byte("global\n    maxconn 100\ndefaults\n    timeout connect 10s\n    timeout client 1m\n    timeout server 1m\n"), 0o600); err != nil {
+	folder, certs := t.TempDir(), testserver.NewCertificates(t)
+	server := balanced(t, certs)
+	text := readText(t, filepath.Join("octavia", "kolla", "haproxy", "boardd.cfg"))
+	calls, control, conf := filepath.Join(folder, "calls"), filepath.Join(folder, "control"), filepath.Join(folder, "boardd.cfg")
+	for old, now := range map[string]string{
+		"bind 10.0.0.10:7422": "bind unix@" + calls, "10.0.0.11:7422": strings.TrimPrefix(server.Addr, "http://"),
+		"10.0.0.12:7422": "127.0.0.1:1", "10.0.0.13:7422": "127.0.0.1:1",
+	} {
+		if !strings.Contains(text, old) {
+			t.Fatalf("boardd.cfg has no %s", old)
+		}
+		text = strings.ReplaceAll(text, old, now)
+	}
+	global := "global\n    stats socket " + control + "\n    maxconn 100\ndefaults\n    timeout connect 10s\n    timeout client 1m\n    timeout server 1m\n"
+	if err := os.WriteFile(conf, []byte(global+text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), program, "-c", "-f", global, "-f", filepath.Join("octavia", "kolla", "haproxy", "boardd.cfg")).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	haproxy := exec.Command(program, "-db", "-f", conf)
+	var log bytes.Buffer
+	haproxy.Stdout, haproxy.Stderr = &log, &log
+	if err := haproxy.Start(); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = haproxy.Process.Kill()
+		_ = haproxy.Wait()
+		if t.Failed() {
+			t.Logf("HAProxy printed:\n%s", &log)
+		}
+	})
+	for name, want := range map[string]string{"controller1": "UP L7OK", "controller2": "DOWN L4CON", "controller3": "DOWN L4CON"} {
+		testserver.Eventually(t, name+" is "+want, func() bool { return haproxyState(t, control, name) == want })
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: certs.Client(t),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", calls)
+		},
+	}}
+	t.Cleanup(client.CloseIdleConnections)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://10.0.0.10:7422/boardd.v1.BoardService/ListBoards", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+rootToken)
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("a call by the balancer's address is answered with %s", answer.Status)
+	}
+}
+
+// balanced starts a server with TLS that answers to the balancer's address, as docs/octavia.md
+// says that it has to, and waits until it is ready.
+func balanced(t *testing.T, certs *testserver.Certificates) *testserver.Server {
+	t.Helper()
+	named := regexp.MustCompile(`(?m)^hostnames = \["10\.0\.0\.10"\]`).FindString(octaviaPage(t))
+	if named == "" {
+		t.Fatal("docs/octavia.md names no address of the balancer in hostnames")
+	}
+	config := filepath.Join(t.TempDir(), "boardd.hcl")
+	text := named + "\ntls {\n  cert_file = \"" + certs.ServerCert + "\"\n  key_file  = \"" + certs.ServerKey + "\"\n}\n" +
+		"token \"root\" {\n  roles  = [\"operator\"]\n  secret = \"" + rootToken + "\"\n}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testserver.New(t, testserver.Build(t, "./cmd/boardd"), "", "--config", config)
+	server.Launch() // whether it is ready is for the balancer to find out
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the server printed:\n%s", server.Log())
+		}
+	})
+	return server
+}
+
+// haproxyState asks HAProxy how it takes a server for, and what its last check said.
+func haproxyState(t *testing.T, control, name string) string {
+	t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "unix", control)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("show stat\n")); err != nil {
+		return ""
+	}
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		return ""
+	}
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(strings.TrimSpace(string(text)), "# "))).ReadAll()
+	if err != nil || len(rows) == 0 {
+		return ""
+	}
+	at := func(row []string, column string) string {
+		if i := slices.Index(rows[0], column); i >= 0 && i < len(row) {
+			return row[i]
+		}
+		return ""
+	}
+	for _, row := range rows[1:] {
+		if at(row, "svname") == name {
+			return at(row, "status") + " " + at(row, "check_status")
+		}
+	}
+	return ""
 }

@@ -77,10 +77,13 @@ func newBackend(c config.Backend, m *memory.Memory, logger *slog.Logger) *backen
 	return b
 }
 
-// run starts the driver, again and again until that succeeds or cannot.
+// run starts the driver, again and again until that succeeds or cannot, or the backend is closed.
 func (b *backend) run(ctx context.Context, h *Host) {
 	tried := sync.OnceFunc(func() { close(b.tried) })
 	defer tried()
+	ctx, giveUp := context.WithCancel(ctx)
+	goOn := context.AfterFunc(b.ending, giveUp)
+	defer goOn() // a driver that runs is closed, and not cut off
 	start, err := h.starter(b)
 	for pause := firstPause; err == nil; pause = min(2*pause, maxPause) {
 		var r *running

@@ -75,6 +75,15 @@ func (s *Hosted) use(now time.Time) {
 	}
 }
 
+// lastUsed returns when somebody last called the board. Whoever has a page of it open does so all
+// the time.
+func (s *Hosted) lastUsed(now time.Time) time.Time {
+	if s.pages.Load() > 0 {
+		return now
+	}
+	return time.Unix(0, s.used.Load())
+}
+
 // enter counts a call until release is called: a board rests only while there is none, since
 // it may wait for something that another caller does.
 func (s *Hosted) enter() (release func() bool) {

@@ -154,7 +154,7 @@ func (f *fleetPart) hand(ctx context.Context, o *handing) {
 			since = now.UnixNano()
 		}
 		draining := f.draining()
-		if fleet.MayClose(now, time.Unix(0, since), time.Unix(0, s.used.Load()), time.Unix(0, s.warmUntil.Load()), draining) {
+		if fleet.MayClose(now, time.Unix(0, since), s.lastUsed(now), time.Unix(0, s.warmUntil.Load()), draining) {
 			f.close(s, draining, o.to.Advertise)
 		}
 	}

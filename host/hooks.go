@@ -135,7 +135,7 @@ func (h *Host) Deliveries(ctx context.Context, tenant, name string) (*board.Boar
 }
 
 // posting are the calls that put jobs on a board, now or later.
-var posting = []string{"PostJobs", "PutSchedule", "TriggerSchedule", "PutBatch", "PostAsItWas"}
+var posting = []string{"PostJobs", "PutSchedule", "TriggerSchedule", "PutBatch", "CloseBatch", "PostAsItWas"}
 
 // takes refuses jobs of callers on a board of deliveries: the server signs what stands there.
 func (s *Hosted) takes(call string) error {

@@ -239,6 +239,21 @@ func TestJobsFromBeforeTheLimit(t *testing.T) {
 	}
 }
 
+// TestFullBeforeTheLimit: a board that had just as many jobs before there was a limit takes no other
+// one, whatever its tenant may have.
+func TestFullBeforeTheLimit(t *testing.T) {
+	t.Parallel()
+	drivers := oneStore(t, false)
+	_, s := open(t, host.Config{Config: limited(config.Limits{}, config.Limits{}), Drivers: drivers})
+	if got := postUntilRefused(t, []*hostboard.Board{ready(t, s, "a")}, 1, `{}`); got != 4 {
+		t.Fatalf("%d jobs were taken without a limit, want 4", got)
+	}
+	_, s = open(t, host.Config{Config: limited(config.Limits{OpenJobs: 1000}, config.Limits{OpenJobs: 4}), Drivers: drivers})
+	if got := postUntilRefused(t, []*hostboard.Board{ready(t, s, "a")}, 1, `{}`); got != 0 {
+		t.Errorf("%d more jobs were taken", got)
+	}
+}
+
 func TestRates(t *testing.T) {
 	t.Parallel()
 	_, s := open(t, host.Config{

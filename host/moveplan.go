@@ -189,6 +189,9 @@ func (h *Host) DropLeft(ctx context.Context, b catalog.Board) (catalog.Board, er
 	if err != nil {
 		return b, err
 	}
+	if err := h.Reaches(from.Board); err != nil { // this server may have another store by that name
+		return b, err
+	}
 	if err := h.dropLeft(ctx, from); err != nil {
 		return b, err
 	}

@@ -171,8 +171,10 @@ func (m *mover) due(b *catalog.Board, since, now time.Time) bool {
 	move := b.Move
 	mine := move.Host == "" || move.Host == m.host.id
 	switch {
-	case !m.reaches(&move.From, mine) || !m.reaches(&move.To, mine):
+	case !m.reaches(&move.From, mine):
 		return false
+	case !m.reaches(&move.To, mine): // the board is to go on in its old store all the same
+		return move.State == catalog.Abandoning && (mine || now.Sub(since) >= m.takeover+m.giveUp)
 	case move.Active():
 		return mine || now.Sub(since) >= m.takeover
 	case move.State == catalog.Moved:

@@ -24,6 +24,7 @@ type moveRun struct {
 
 	mu    sync.Mutex
 	board catalog.Board // as it was written last
+	kept  time.Time     // since when a move that is given up leaves something in the new store
 	jobs  atomic.Int64  // that were brought
 	round atomic.Int64
 }
@@ -62,7 +63,7 @@ func (m *mover) drive(ctx context.Context, at catalog.At) time.Duration {
 		case ctx.Err() != nil:
 			return 0
 		}
-		if since.IsZero() {
+		if since.IsZero() || move.State == catalog.Preparing && time.Since(move.Begun) < move.Wait { // then claims are waited for
 			since = time.Now()
 		}
 		r.logger.Warn("a move of the board does not go on", "state", move.State, "to", move.To.Backend, "error", err)
@@ -70,8 +71,9 @@ func (m *mover) drive(ctx context.Context, at catalog.At) time.Duration {
 			return time.Minute
 		}
 		if early := move.State == catalog.Preparing || move.State == catalog.Copying || move.State == catalog.Freezing; early && (lasting(err) || time.Since(since) >= m.giveUp) {
-			_ = r.update(ctx, func(move *catalog.Move) { move.State, move.Problem = catalog.Abandoning, err.Error() }) // else it is looked at once more
-			continue
+			if r.update(ctx, func(move *catalog.Move) { move.State, move.Problem = catalog.Abandoning, err.Error() }) == nil {
+				continue
+			}
 		}
 		if sleep.For(ctx, pause) != nil {
 			return 0

@@ -33,6 +33,7 @@ type lent struct {
 	keep    *atomic.Bool // then no record of a batch says that it was followed
 	plain   *atomic.Bool // then it counts no batches, and keeps one job in its history
 	unread  *atomic.Bool // then nobody reads its open jobs
+	stuck   *atomic.Bool // then it gives up no board
 	seen    *seenSteps
 }
 
@@ -72,6 +73,13 @@ func (k keptDocuments) Put(ctx context.Context, space driver.Space, doc driver.D
 
 func (lent) Close() error { return nil }
 
+func (l lent) DropBoard(ctx context.Context, board string) error {
+	if l.stuck.Load() {
+		return job.Errorf(job.Unavailable, "the store is away")
+	}
+	return l.Driver.DropBoard(ctx, board)
+}
+
 func (l lent) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
 	if l.trouble.Load() && ops[0].Import != nil {
 		results := make([]driver.Result, len(ops))
@@ -94,7 +102,7 @@ func stores(t *testing.T) (programs map[string]driver.Program, all map[string]le
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = d.Close() })
-		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &seenSteps{}}
+		its := lent{d, d.(driver.Mover), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}, &seenSteps{}}
 		program.Info.Board.Fields = []driver.Field{{Name: "namespace", Type: driver.String}, {Name: "foreign", Type: driver.Boolean}}
 		program.Open = func(context.Context, driver.Config) (driver.Driver, error) { return its, nil }
 		programs[name], all[name] = program, its

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board"
@@ -185,14 +187,15 @@ func (r *moveRun) admit(ctx context.Context) error {
 	})
 }
 
-// undo has the board go on in its old store, and takes away what is in the new one.
+// undo has the board go on in its old store, and takes away what is in the new one. Where that
+// cannot be it is noted, after a while, for who purges the board.
 func (r *moveRun) undo(ctx context.Context) error {
 	if err := r.reached("thaw"); err != nil {
 		return err
 	}
-	e, err := r.ends(ctx)
-	if err != nil {
-		return err
+	e, away := r.ends(ctx)
+	if e.from == nil {
+		return away
 	}
 	if _, err := r.source(ctx); err != nil {
 		return err
@@ -207,13 +210,40 @@ func (r *moveRun) undo(ctx context.Context) error {
 	if err := r.reached("clear"); err != nil {
 		return err
 	}
-	if err := e.to.clear(ctx); err != nil {
-		return err
+	if away == nil {
+		away = e.to.clear(ctx)
 	}
-	r.logger.Warn("the move of the board was given up", "from", e.move.From.Backend, "to", e.move.To.Backend, "problem", e.move.Problem)
+	problem := e.move.Problem
+	if away != nil {
+		left, err := r.leave(ctx, &e.move, away)
+		if err != nil {
+			return err
+		}
+		problem = strings.TrimPrefix(problem+"; "+left, "; ")
+	}
+	r.logger.Warn("the move of the board was given up", "from", e.move.From.Backend, "to", e.move.To.Backend, "problem", problem)
 	return r.update(ctx, func(m *catalog.Move) {
-		m.State, m.Ended, m.FrozenFor = catalog.Abandoned, time.Now().UTC(), frozen
+		m.State, m.Ended, m.FrozenFor, m.Problem = catalog.Abandoned, time.Now().UTC(), frozen, problem
 	})
+}
+
+// leave notes that the new store keeps what was brought, once it could not be taken away for as long
+// as moves are tried. Until then it returns why not.
+func (r *moveRun) leave(ctx context.Context, move *catalog.Move, why error) (left string, err error) {
+	if r.kept.IsZero() {
+		r.kept = time.Now()
+	}
+	if time.Since(r.kept) < r.giveUp {
+		return "", why
+	}
+	r.mu.Lock()
+	b := r.board.Board
+	r.mu.Unlock()
+	b.Backend, b.Settings, b.Store = move.To.Backend, move.To.Settings, move.To.Store
+	if err := r.host.catalog.open().Leave(ctx, catalog.RemainsOf(b)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("the backend %s keeps what was brought until the board is purged: %v", b.Backend, why), nil
 }
 
 // empty takes away what the home has of the board.

@@ -173,6 +173,26 @@ func (h *Host) Purge(ctx context.Context, boards ...config.Board) error {
 	return nil
 }
 
+// PurgeLeft takes away what a board has left in its store that was deleted with its jobs kept. A
+// place that was freed since then is whoever's who has it now.
+func (h *Host) PurgeLeft(ctx context.Context, b config.Board) error {
+	on, r, err := h.runningBackend(ctx, b.Backend)
+	if err == nil {
+		err = h.Reaches(b)
+	}
+	if err != nil {
+		return err
+	}
+	taken, err := on.placesIn(r.driver.Documents()).Find(ctx, catalog.LocationOf(b.Settings, b.Tenant+"/"+b.Name).String())
+	if job.KindOf(err) == job.NotFound || err == nil && (taken.Tenant != b.Tenant || taken.Board != b.Name) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return h.Purge(ctx, b)
+}
+
 // unserve ends a board that is to be purged, and reports whether other hosts may serve it.
 func (h *Host) unserve(ctx context.Context, b config.Board) (shared bool, err error) {
 	if b.Observe {
@@ -221,8 +241,18 @@ func (s *Hosted) occupy(ctx context.Context, h *Host) error {
 	if s.config.Observe {
 		return nil
 	}
+	s.serves.Store(true)
 	docs := s.backend.running.Load().driver.Documents()
 	return s.backend.place(ctx, h, docs, *s.config)
+}
+
+// servesAlso returns what this host has in the place of this board, if that says by now that it
+// serves the board there; else nil.
+func (s *Hosted) servesAlso(h *Host) *Hosted {
+	if b := h.registry.board(s.config.Tenant, s.config.Name); b != nil && b != s && b.backend == s.backend && b.serves.Load() && !b.over() {
+		return b
+	}
+	return nil
 }
 
 // place occupies a board's place on the backend.
@@ -259,7 +289,7 @@ func (s *Hosted) leave(h *Host) {
 	if s.config.Observe || h.running.Err() != nil {
 		return // or the backend's presence ends as a whole
 	}
-	if next := s.next.Load(); next != nil && next.backend == s.backend {
+	if next := s.next.Load(); next != nil && next.backend == s.backend || s.servesAlso(h) != nil {
 		return // it is served there still
 	}
 	docs := s.backend.running.Load().driver.Documents()
@@ -267,6 +297,9 @@ func (s *Hosted) leave(h *Host) {
 		ctx, cancel := context.WithTimeout(h.running, openingTime)
 		defer cancel()
 		_ = p.Leave(ctx, catalog.LocationOf(s.config.Settings, s.key()), catalog.Use{Tenant: s.config.Tenant, Board: s.config.Name}) // else it is believed for a while
+		if b := s.servesAlso(h); b != nil {
+			_ = b.occupy(ctx, h) // it had just said so, which was taken back; what is wrong with its place it finds itself
+		}
 	}
 }
 

@@ -269,6 +269,7 @@ func (h *Host) arrangeBoard(b *Hosted, want config.Board, ok bool) {
 		h.registry.put(next)
 		h.serve(next)
 	case !ok:
+		b.gone.Store(true)
 		h.registry.drop(b)
 		b.stop(&Ended{NoBoard(b.config.Name)})
 		h.recordings.forget(b.at()) // another board of the name is not to have it

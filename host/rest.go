@@ -43,7 +43,7 @@ type rested struct {
 	Due      time.Time        `json:"due"`
 	Ready    int64            `json:"ready,omitempty"`
 	Delayed  int64            `json:"delayed,omitempty"`
-	Oldest   time.Time        `json:"oldest,omitzero"` // when the oldest ready job was made
+	Oldest   time.Time        `json:"oldest,omitzero"` // since when the ready job waits that waits for the longest time
 	Trashed  int64            `json:"trashed,omitempty"`
 	Complete int64            `json:"complete,omitempty"`
 	Limits   map[string]int64 `json:"limits,omitempty"`   // what the store counts for limits
@@ -152,6 +152,9 @@ func (h *Host) begun(s *Hosted) {
 		h.registry.leaving.Go(func() {
 			defer s.done.close()
 			s.run(s.running(), h)
+			if s.gone.Load() && h.registry.board(s.config.Tenant, s.config.Name) == nil {
+				s.backend.known.Gone(s.key()) // another board of the name is another one
+			}
 		})
 	})
 	if s.over() { // it may have been stopped before it lay down

@@ -114,6 +114,7 @@ func TestBoardsRest(t *testing.T) {
 	h, s := open(t, resting(oneStore(t, false), board("idle", "store"), board("waits", "store"), board("held", "store")))
 	ctx := within(t)
 	posted := post(t, h, "waits", job.Posting{Name: "a"})
+	since := posted.CreatedAt // it could be claimed
 	post(t, h, "waits", job.Posting{Name: "b", NotBefore: time.Now().Add(time.Hour)})
 	claimedOn(t, h, "held")
 	workOn(t, h, "idle")
@@ -128,7 +129,7 @@ func TestBoardsRest(t *testing.T) {
 			switch c := g.Counts; {
 			case !g.Ready || c == nil:
 				t.Errorf("metrics: %+v", g)
-			case g.Board == "idle" && c.Complete == 0, g.Board == "waits" && (c.Ready != 1 || c.Delayed != 1 || !c.OldestReadyAt.Equal(posted.CreatedAt)):
+			case g.Board == "idle" && c.Complete == 0, g.Board == "waits" && (c.Ready != 1 || c.Delayed != 1 || !c.OldestReadyAt.Equal(since)):
 				t.Errorf("metrics of %s: %+v", g.Board, c)
 			}
 		}
@@ -144,6 +145,11 @@ func TestBoardsRest(t *testing.T) {
 			if _, err := b.Release(ctx, []job.ID{posted.ID}, "w", "again"); err != nil {
 				t.Fatal(err)
 			}
+			results, err := b.Get(ctx, []job.ID{posted.ID}, hostboard.GetOptions{})
+			if err != nil || results[0].Err != nil || !results[0].Job.ModifiedAt.After(since) {
+				t.Fatalf("after it was given back: %+v, %v", results, err)
+			}
+			since = results[0].Job.ModifiedAt
 		})
 	}
 }
@@ -319,6 +325,48 @@ func TestCallsKeepBoardsOpen(t *testing.T) {
 	}
 	release()
 	eventually(t, "both rest", func() bool { return h.OpenBoards() == 0 })
+}
+
+// TestPagesKeepBoardsOpen: a board does not rest while somebody has a page of it open, and that
+// page is told when the board is taken away.
+func TestPagesKeepBoardsOpen(t *testing.T) {
+	t.Parallel()
+	c := resting(oneStore(t, false), board("idle", "store"), board("shown", "store"))
+	next := c.Config
+	c.Load = func() (*config.Config, error) { c := next; return &c, nil }
+	h, s := open(t, c)
+	show := func() *host.Shown {
+		t.Helper()
+		shown, err := s.Show(within(t), "shown")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shown
+	}
+	first, second := show(), show()
+	first.Release()
+	for range 2 { // so that all boards were looked at in between
+		ready(t, s, "idle")
+		eventually(t, "the other board rests", func() bool { return h.OpenBoards() == 1 })
+	}
+	select {
+	case <-second.Gone:
+		t.Error("the board was taken away while a page showed it")
+	default:
+	}
+	second.Release()
+	eventually(t, "both rest", func() bool { return h.OpenBoards() == 0 })
+
+	last := show()
+	defer last.Release()
+	next.Boards = next.Boards[:1]
+	if _, err := h.Reload(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	<-last.Gone
+	if _, err := s.Show(within(t), "shown"); job.KindOf(err) != job.NotFound {
+		t.Errorf("a board that is gone: %v", err)
+	}
 }
 
 // TestRestOfAToldBoard: a board of which a webhook is told rests once everything is told, until

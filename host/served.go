@@ -43,6 +43,8 @@ type Hosted struct {
 	courier   atomic.Pointer[webhook.Courier]  // of board
 	told      *webhook.Tally                   // of its couriers
 	problem   atomic.Pointer[string]           // why there is no board
+	gone      atomic.Bool                      // the catalog, or the configuration, does not have it any more
+	serves    atomic.Bool                      // it says in its store that this host serves it, or is about to
 	refused   atomic.Bool                      // the problem is not that its store cannot be reached
 	entry     openSlot                         // for its place
 	turn      openSlot                         // for its opening
@@ -60,6 +62,7 @@ type Hosted struct {
 	resting atomic.Pointer[rested] // while it rests
 	slept   atomic.Pointer[rested] // as it last rested; nil: it did not, since it is served
 	calls   atomic.Int64           // that are under way here
+	pages   atomic.Int64           // that show it here: each is a call, too
 	before  chan struct{}          // of one in whose place another one was open: closed when it is known whether it rests
 
 	life life                   // ends, with the reason that callers are told, when the board is taken away
@@ -293,6 +296,9 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 func (s *Hosted) arrived(h *Host, b *board.Board) (move string) {
 	left := s.movedFrom.Swap(nil)
 	v, ok := h.Directory().View.Boards.Get(s.at())
+	if ok {
+		s.backend.known.Made(s.key(), v.ID)
+	}
 	if !ok || !v.Move.BroughtTo(s.config.Backend) {
 		return ""
 	}

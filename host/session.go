@@ -166,17 +166,58 @@ func (s *Session) Board(ctx context.Context, name, call string) (*board.Board, e
 		return nil, err
 	}
 	s.until(found.running())
-	if s.host.fleet.strange(found) {
-		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has, which cannot be reached now", found.config.Name)
-	}
 	if s.cancel != nil {
 		s.release = append(s.release, found.enter())
+	}
+	return s.open(ctx, found)
+}
+
+// open returns a board as soon as there is one.
+func (s *Session) open(ctx context.Context, found *Hosted) (*board.Board, error) {
+	if s.host.fleet.strange(found) {
+		return nil, job.Errorf(job.Unavailable, "the board %s lies in a store that only another server has, which cannot be reached now", found.config.Name)
 	}
 	found.use(time.Now())
 	if f := s.host.fleet; f != nil && !found.asked() {
 		f.moves.fallback.Add(1)
 	}
 	return found.wait(ctx, s.host)
+}
+
+// Shown is a board that a page shows for as long as somebody has the page open.
+type Shown struct {
+	Board *board.Board
+	Gone  <-chan struct{} // closed when the board is taken away, or opened anew with other settings
+
+	hosted *Hosted
+	leave  func() bool
+}
+
+// Show returns a board for a page that is told of what happens there until Release is called. It
+// is no call that Begin began, and does not count as a watcher, since all pages of a board share
+// one. Until then the board does not rest, and a server of a fleet keeps it open although it is
+// another one's, to which no page is passed on.
+func (s *Session) Show(ctx context.Context, name string) (*Shown, error) {
+	found, err := s.find(ctx, name, "WatchBoard")
+	if err != nil {
+		return nil, err
+	}
+	if err := found.quota.Admit(); err != nil {
+		return nil, err
+	}
+	shown := &Shown{Gone: found.running().Done(), hosted: found, leave: found.enter()}
+	found.pages.Add(1)
+	if shown.Board, err = s.open(ctx, found); err != nil {
+		shown.Release()
+		return nil, err
+	}
+	return shown, nil
+}
+
+// Release says that the page is not shown any more. It is called once.
+func (s *Shown) Release() {
+	s.hosted.pages.Add(-1)
+	s.leave()
 }
 
 // watching are the calls that look at a board for a long time.

@@ -190,7 +190,24 @@ func scheduleLines(s *client.Schedule) map[string]string {
 		put(lines, "job.unique.window", spanOf(u.GetWindow()), "")
 		put(lines, "job.unique.on_conflict", u.GetOnConflict().String(), boarddv1.OnConflict_KEEP.String())
 	}
+	onlyCalled(lines, j)
 	return lines
+}
+
+// onlyCalled adds what a call gives to the job of a schedule and no file can: a schedule that
+// is put from a file loses it.
+func onlyCalled(lines map[string]string, j *client.NewJob) {
+	var operations, after []string
+	for _, o := range j.GetOperations() {
+		operations = append(operations, o.GetName())
+	}
+	for _, a := range j.GetAfter() {
+		after = append(after, a.GetUuid())
+	}
+	put(lines, "job.operations", strings.Join(operations, " "), "")
+	put(lines, "job.after", strings.Join(after, " "), "")
+	put(lines, "job.batch", j.GetBatch(), "")
+	put(lines, "job.book", j.GetBook().GetName(), "")
 }
 
 // compact is JSON in one form, whatever its spaces and the order of its names.

@@ -95,7 +95,7 @@ func (p *program) backendCheckCommand() *cobra.Command {
 func (p *program) backendRestoreCommand() *cobra.Command {
 	var to string
 	c := p.command("restore BACKUP --to DIR", "Put a backup into the folder of a store",
-		"DIR is the backend's folder, backends/NAME in the server's data_dir, and must be empty or not there.\nThe server must not run. It finds that the store was put back, reports the loss of what was\nacknowledged since, and ends every token from before. A backup that check would refuse is refused.",
+		"DIR is the backend's folder, backends/NAME in the server's data_dir, and must be empty or not there.\nThe server must not run. It finds that the store was put back, reports the loss of what was\nacknowledged since, and ends every claim from before. A backup that check would refuse is refused.",
 		"boardd backend restore /backup/main-2026-11-23 --to /var/lib/boardd/backends/main",
 		func(_ context.Context, args []string) error {
 			if to == "" {

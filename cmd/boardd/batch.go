@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -185,18 +185,45 @@ func (p *program) batchCancelCommand() *cobra.Command {
 			if len(args) != 1 {
 				return usagef("want one NAME, got %d", len(args))
 			}
-			var closed *client.Batch
-			err := p.aboutBoard(nil, func(b *client.Board) (err error) {
-				closed, err = b.CloseBatch(ctx, args[0])
-				return p.missing(err)
-			})
-			if err != nil || closed.GetOpen() == 0 {
-				return err
-			}
-			f := &picked{what: "cancel", usual: openStates, filter: fmt.Sprintf("batch = %q", args[0]), yes: yes}
-			return p.each(ctx, f, nil, p.cancelSome(&force))
+			f := &picked{what: "close the batch and cancel", usual: openStates, filter: "batch = " + filterValue(args[0]), yes: yes}
+			return p.batchCancel(ctx, args[0], f, p.cancelSome(&force))
 		})
 	c.Flags().BoolVar(&force, "force", false, "also ask the workers of jobs that run to stop")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask whether these jobs are meant")
 	return c
+}
+
+// batchCancel closes a batch and cancels its jobs. Nothing opens a batch again, so that it is
+// closed after the question, and jobs that were posted meanwhile are looked for after that.
+func (p *program) batchCancel(ctx context.Context, name string, jobs *picked, cancel someJobs) error {
+	board, done, err := p.onBoard()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if !jobs.yes {
+		list, first, err := jobs.pick(ctx, board)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			if err := p.sure(jobs, len(list), first); err != nil {
+				return err
+			}
+		}
+	}
+	closed, err := board.CloseBatch(ctx, name)
+	if err != nil || closed.GetOpen() == 0 {
+		return p.missing(err)
+	}
+	list, _, err := jobs.pick(ctx, board)
+	if err != nil {
+		return err
+	}
+	return p.inBatches(ctx, board, list, cancel)
+}
+
+// filterValue writes a text as filters take it. Of the escapes of Go they know two.
+func filterValue(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }

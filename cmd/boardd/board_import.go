@@ -116,7 +116,7 @@ func (i *boardImport) begin(ctx context.Context, settings *boarddv1.BoardSetting
 	if i.backend != "" {
 		settings.Backend = i.backend
 	}
-	_, err := i.admin.CreateBoard(ctx, &boarddv1.CreateBoardRequest{Board: settings, Tenant: i.p.tenant})
+	created, err := i.admin.CreateBoard(ctx, &boarddv1.CreateBoardRequest{Board: settings, Tenant: i.p.tenant})
 	if err != nil && job.KindOf(err) != job.AlreadyExists && job.KindOf(err) != job.Precondition { // of the configuration
 		return err
 	}
@@ -135,9 +135,22 @@ func (i *boardImport) begin(ctx context.Context, settings *boarddv1.BoardSetting
 		return err
 	}
 	if counts.GetUnclaimed()+counts.GetClaimed()+counts.GetTrashed()+counts.GetComplete() > 0 {
+		if err := i.unmake(ctx, created.GetBoard()); err != nil {
+			i.p.complainOf(err)
+		}
 		return findings("the board %s has jobs already, and none of an import that was begun and not ended: import into a new one", i.board.Name())
 	}
 	_, err = i.board.Pause(ctx, reason)
+	return err
+}
+
+// unmake serves a board no more that this run has made, or does nothing where it made none. Its
+// jobs are those of a deleted one, for which nobody has asked.
+func (i *boardImport) unmake(ctx context.Context, created *boarddv1.BoardSettings) error {
+	if created == nil {
+		return nil
+	}
+	_, err := i.admin.DeleteBoard(ctx, &boarddv1.DeleteBoardRequest{Tenant: i.p.tenant, Name: created.GetName(), Version: created.GetVersion()})
 	return err
 }
 

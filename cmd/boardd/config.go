@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +24,6 @@ func (p *program) configCheckCommand() *cobra.Command {
 			if len(args) > 0 {
 				return usagef("the files go into --config, got the argument %q", args[0])
 			}
-			source.Paths = p.configPaths(source.Paths)
-			source.PluginDir = cmp.Or(source.PluginDir, p.getenv("BOARDD_PLUGIN_DIR"))
 			return p.configCheck(source)
 		})
 	c.Flags().StringArrayVar(&source.Paths, "config", nil, "file, or folder of *.hcl; may be repeated; BOARDD_CONFIG")
@@ -51,14 +48,14 @@ type finding struct {
 }
 
 func (p *program) configCheck(source config.Source) error {
-	if len(source.Paths) == 0 {
+	if len(p.configPaths(source.Paths)) == 0 {
 		return usagef("which files? Give --config or BOARDD_CONFIG")
 	}
-	source.Env, source.Plugins = p.env, pluginsBeside()
-	c, err := config.Load(source)
-	if err == nil {
-		err = checkDrivers(c)
+	var err error
+	if source.DrainDelay, err = p.drainDelay(duration{}); err != nil {
+		return err
 	}
+	c, err := p.serverConfig(source)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) {
 		return err

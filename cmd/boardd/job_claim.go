@@ -32,7 +32,7 @@ func (p *program) jobClaimCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.o.Owner, "owner", "", "who claims; any text (demanded)")
 	flags.Int32Var(&f.o.Max, "max", 1, "how many jobs at most")
-	flags.StringSliceVar(&f.o.Names, "name", nil, "only jobs of this name; may be repeated")
+	flags.StringArrayVar(&f.o.Names, "name", nil, "only jobs of this name; may be repeated")
 	flags.StringVar(&f.o.Filter, "filter", "", "only jobs that it fits, as in boardd job list")
 	flags.Var(&f.lease, "lease", "how long the claim holds (default: the board's)")
 	flags.BoolVar(&f.o.NoExpiry, "no-expiry", false, "a claim that does not expire, where the board allows it")

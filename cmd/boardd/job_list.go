@@ -26,7 +26,8 @@ func (p *program) jobListCommand() *cobra.Command {
 	c := p.command("list", "List jobs in the order in which they will be claimed",
 		"Without --state it lists the UNCLAIMED and the CLAIMED ones.\n"+
 			"A filter is FIELD OP VALUE, joined by AND; the fields are name, owner, priority,\n"+
-			"attempt, createdAt, labels.KEY and details.KEY, the operators = != < <= > >=.",
+			"attempt, createdAt, batch, unique.key, labels.KEY and details.KEY, the operators\n"+
+			"= != < <= > >=.",
 		`boardd job list --state unclaimed --filter 'name = "resize" AND priority = HIGH' --limit 20`,
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {

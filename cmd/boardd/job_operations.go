@@ -37,7 +37,7 @@ func (p *program) cancelSome(force *bool) someJobs {
 			})
 		}
 		failed := unchanged(changes, err, "canceled")
-		if failed != nil && !*force && anyRuns(ctx, b, uuids) {
+		if failed != nil && err == nil && !*force && anyRuns(ctx, b, uuids) {
 			failed = notChanged{codeError{exitRefused, failed.Error() + "; --force also asks the worker of a job that runs to stop"}}
 		}
 		return answer, changeRows(changes, err), failed

@@ -72,15 +72,7 @@ func (p *program) each(ctx context.Context, f *picked, args []string, do someJob
 		return err
 	}
 	defer done()
-	names := f.states
-	if len(names) == 0 {
-		names = f.usual
-	}
-	chosen, err := states(names)
-	if err != nil {
-		return err
-	}
-	list, first, err := pick(ctx, board, client.ListOptions{States: chosen, Filter: f.filter, Fields: []string{"uuid", "name"}, PageSize: pickedAtOnce})
+	list, first, err := f.pick(ctx, board)
 	if err != nil {
 		return err
 	}
@@ -96,8 +88,17 @@ func (p *program) each(ctx context.Context, f *picked, args []string, do someJob
 // pickedAtOnce is how many jobs one call lists, or changes.
 const pickedAtOnce = 1000
 
-// pick returns the uuids of jobs, and the first of them.
-func pick(ctx context.Context, b *client.Board, o client.ListOptions) (list []string, first *client.Job, err error) {
+// pick returns the uuids of the jobs that are meant, and the first of them.
+func (f *picked) pick(ctx context.Context, b *client.Board) (list []string, first *client.Job, err error) {
+	names := f.states
+	if len(names) == 0 {
+		names = f.usual
+	}
+	chosen, err := states(names)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := client.ListOptions{States: chosen, Filter: f.filter, Fields: []string{"uuid", "name"}, PageSize: pickedAtOnce}
 	for j, err := range b.List(ctx, o) {
 		if err != nil {
 			return nil, nil, err

@@ -43,7 +43,7 @@ type listed struct {
 func (p *program) pluginListCommand() *cobra.Command {
 	var dir string
 	c := p.command("list [--plugin-dir DIR]", "List the drivers that a server would find",
-		"It starts each program in the folder and asks it what it is.",
+		"It starts each program in the folder and asks it what it is. Without --plugin-dir the folder is\nplugins beside boardd: no configuration is read, so name the one that yours has as plugin_dir.",
 		"boardd plugin list --plugin-dir /usr/lib/boardd/plugins",
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,7 +131,7 @@ func paramFlags(pairs []string, object string) ([]byte, error) {
 				return nil, usagef("--params: %v", err)
 			}
 		}
-		if err := json.Unmarshal(text, &set); err != nil || set == nil {
+		if err := unmarshalExact(text, &set); err != nil || set == nil {
 			return nil, usagef("--params: want a JSON object, or @FILE with one")
 		}
 	}
@@ -139,7 +141,7 @@ func paramFlags(pairs []string, object string) ([]byte, error) {
 			return nil, usagef("--param %q: want KEY=VALUE", pair)
 		}
 		var value any
-		if json.Unmarshal([]byte(text), &value) != nil {
+		if unmarshalExact([]byte(text), &value) != nil {
 			value = text
 		}
 		set[key] = value
@@ -148,6 +150,17 @@ func paramFlags(pairs []string, object string) ([]byte, error) {
 		return nil, nil
 	}
 	return json.Marshal(set)
+}
+
+// unmarshalExact is json.Unmarshal that keeps numbers as they are written: as a float64 an
+// integer beyond 2^53 would become another one.
+func unmarshalExact(text []byte, into any) error {
+	if !json.Valid(text) {
+		return errors.New("it is not one JSON value")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
 // versionFlags are the flags of commands that name a version of a policy.

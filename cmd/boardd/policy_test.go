@@ -41,6 +41,20 @@ func policyTest(t *testing.T, program string, args ...string) (code int, stdout,
 	return c.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
+// Parameters go to the server with the numbers that were written.
+func TestParamFlagsKeepNumbers(t *testing.T) {
+	t.Parallel()
+	got, err := paramFlags([]string{"n=9007199254740993", "f=1.10", "t=1 2"}, `{"m": {"k": 9007199254740995}}`)
+	if want := `{"f":1.10,"m":{"k":9007199254740995},"n":9007199254740993,"t":"1 2"}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	for _, wrong := range []string{`{"a":1} {"b":2}`, `[1]`, `null`, `{`} {
+		if got, err := paramFlags(nil, wrong); err == nil {
+			t.Errorf("the object %s is taken as %s", wrong, got)
+		}
+	}
+}
+
 // A policy in Go runs as a module and natively, and both have to be right; the
 // fuel of each case has to be what a file says.
 func TestPolicyInGo(t *testing.T) {

@@ -43,7 +43,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 func (p *program) root() *cobra.Command {
 	root := p.group("boardd", "A jobboard: the server and its client",
 		"A board is a place where jobs are posted and workers pick. boardd serve runs the\n"+
-			"server; every other command talks to one.",
+			"server; most other commands talk to one.",
 		p.serveCommand(), p.configCommand(), p.jobCommand(), p.scheduleCommand(), p.batchCommand(), p.webhookCommand(), p.workerCommand(), p.entityCommand(), p.boardCommand(), p.tenantCommand(), p.tokenCommand(), p.backendCommand(), p.serverCommand(), p.policyCommand(),
 		p.applyCommand(), p.reloadCommand(), p.auditCommand(), p.catalogCommand(),
 		p.pluginCommand(), p.clientCommand(), p.topCommand(), p.benchCommand(), p.doctorCommand(), p.readyCommand(), p.versionCommand(), p.driverCommand(), p.manCommand())

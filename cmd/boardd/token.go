@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/boardd/boardd/host/tenant"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
 )
@@ -50,6 +51,15 @@ func (p *program) tokenListCommand() *cobra.Command {
 	return c
 }
 
+// allRoles names the roles, for a help text.
+func allRoles() string {
+	names := make([]string, 0, len(tenant.Roles()))
+	for _, role := range tenant.Roles() {
+		names = append(names, string(role))
+	}
+	return strings.Join(names, ", ")
+}
+
 func (p *program) tokenCreateCommand() *cobra.Command {
 	request := &boarddv1.CreateTokenRequest{}
 	var expires moment
@@ -80,7 +90,7 @@ func (p *program) tokenCreateCommand() *cobra.Command {
 				})
 			})
 		})
-	c.Flags().StringArrayVar(&request.Roles, "role", nil, "viewer, poster, worker, policy-author, tenant-admin, operator or metrics; may be repeated")
+	c.Flags().StringArrayVar(&request.Roles, "role", nil, allRoles()+"; may be repeated")
 	c.Flags().StringArrayVar(&request.Boards, "only-board", nil, "a board that it is bound to; may be repeated")
 	c.Flags().Var(&expires, "expires", "when it ends: a time, or a duration from now on")
 	c.Flags().BoolVar(&request.Outlive, "outlive", false, "it may outlive the token that makes it; for operators")

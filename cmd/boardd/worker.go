@@ -80,7 +80,7 @@ labels, names, filter and concurrency, its host, process and version.`,
 	flags := c.Flags()
 	flags.SetInterspersed(false) // what follows the command is the command's
 	flags.StringVar(&f.worker.Owner, "owner", "", "who claims (default HOST-PID-RANDOM)")
-	flags.StringSliceVar(&f.worker.Names, "name", nil, "only jobs of this name; may be repeated")
+	flags.StringArrayVar(&f.worker.Names, "name", nil, "only jobs of this name; may be repeated")
 	flags.StringVar(&f.worker.Filter, "filter", "", "only jobs that it fits, as in boardd job list")
 	flags.StringArrayVar(&f.labels, "worker-label", nil, "KEY=VALUE that describes the worker to the board's policies; may be repeated")
 	flags.IntVar(&f.worker.Concurrency, "concurrency", 1, "how many commands run at the same time")

@@ -40,6 +40,9 @@ type jobCommand struct {
 
 	env            []string // what every command gets
 	stdout, stderr io.Writer
+
+	mu   sync.Mutex
+	read string // the last token that was in the file
 }
 
 // outlet passes on what commands write. It never fails: that a reader is gone or a disk full
@@ -74,20 +77,30 @@ func (c *jobCommand) prepare() error {
 	if !c.passToken {
 		return nil
 	}
-	token := c.token
-	if token == "" && c.tokenFile != "" {
-		content, err := os.ReadFile(c.tokenFile)
-		if err != nil {
-			return usagef("%v", err)
-		}
-		token = string(bytes.TrimSpace(content))
+	if _, err := c.passed(); err != nil {
+		return usagef("%v", err)
 	}
 	addr := strings.Join(c.addrs, ",")
 	if addr == "" {
 		addr = client.DefaultAddr
 	}
-	c.env = append(c.env, "BOARDD_TOKEN="+token, "BOARDD_ADDR="+addr, "BOARDD_BOARD="+c.board)
+	c.env = append(c.env, "BOARDD_ADDR="+addr, "BOARDD_BOARD="+c.board)
 	return nil
+}
+
+// passed returns the token that a command is given. It may be renewed in its file while the
+// worker runs; where the file can't be read, the last one that was in it may still be good.
+func (c *jobCommand) passed() (string, error) {
+	if c.token != "" || c.tokenFile == "" {
+		return c.token, nil
+	}
+	content, err := os.ReadFile(c.tokenFile)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if token := string(bytes.TrimSpace(content)); token != "" {
+		c.read = token
+	}
+	return c.read, err
 }
 
 // run runs the command on one job, or on each of its operations that is not
@@ -131,6 +144,10 @@ func (c *jobCommand) once(ctx context.Context, claim *client.Claim, op *client.O
 	cmd := exec.Command(c.path) //nolint:noctx // the whole group is ended below, not the command alone
 	cmd.Args = c.args
 	cmd.Env = append(slices.Clip(c.env), variables(c.board, claim)...)
+	if c.passToken {
+		token, _ := c.passed()
+		cmd.Env = append(cmd.Env, "BOARDD_TOKEN="+token)
+	}
 	if op != nil {
 		cmd.Env = append(cmd.Env, "BOARDD_JOB_OPERATION="+strconv.Itoa(int(op.GetIndex())), "BOARDD_JOB_OPERATION_NAME="+withoutNUL(op.GetName()))
 	}

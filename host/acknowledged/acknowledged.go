@@ -170,6 +170,32 @@ func (b *Backend) Came(board, move string) {
 	}
 }
 
+// Made says which board of the catalog has the name now, by its ID. What is remembered of an
+// earlier one, which was deleted while this host looked away or was away, is forgotten.
+func (b *Backend) Made(board, id string) {
+	key := madeKey(b.name, board)
+	before := string(b.memory.Get(key))
+	if before == id {
+		return
+	}
+	if before != "" { // else it was seen by a boardd that did not ask
+		b.Forget(board)
+	}
+	if err := b.memory.Put(key, []byte(id)); err != nil {
+		b.logger.Warn("which board has a name could not be remembered", "board", board, "error", err)
+	}
+}
+
+// Gone forgets all of a board that the catalog does not have any more.
+func (b *Backend) Gone(board string) {
+	b.Forget(board)
+	for _, key := range []string{cameKey(b.name, board), madeKey(b.name, board)} {
+		if err := b.memory.Forget(key); err != nil {
+			b.logger.Warn("a board that was dropped could not be forgotten", "board", board, "error", err)
+		}
+	}
+}
+
 // Forget forgets a board that was dropped, or that comes anew from another store.
 func (b *Backend) Forget(board string) {
 	b.boards.Delete(board)

@@ -52,3 +52,37 @@ func TestCame(t *testing.T) {
 		}
 	}
 }
+
+// TestMade: of a board that was deleted and made anew by another host nothing is remembered, and
+// nothing is forgotten of one that was not.
+func TestMade(t *testing.T) {
+	t.Parallel()
+	quiet := slog.New(slog.DiscardHandler)
+	m, err := memory.Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	d := &opening{}
+	known := acknowledged.Of("red", m, quiet)
+	remembering := known.Through(d, func(time.Duration) {})
+	for i, step := range []struct {
+		id   string // of the board in the catalog; empty: a boardd that does not ask, or gone
+		gone bool
+		want string
+	}{
+		{"", false, ""}, {"1", false, "as it was"}, {"1", false, "as it was"}, {"2", false, ""}, {"2", false, "as it was"}, {"", true, ""}, {"3", false, "as it was"},
+	} {
+		if step.gone {
+			known.Gone("default/builds")
+		} else if step.id != "" {
+			known.Made("default/builds", step.id)
+		}
+		if _, err := remembering.OpenBoard(t.Context(), driver.BoardSpec{Name: "default/builds"}); err != nil {
+			t.Fatal(err)
+		}
+		if string(d.spec.Witness) != step.want || (d.spec.Seen > 0) != (step.want != "") {
+			t.Errorf("%d: the driver is reminded of %q and %d, want %q", i, d.spec.Witness, d.spec.Seen, step.want)
+		}
+	}
+}

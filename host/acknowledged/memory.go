@@ -22,6 +22,9 @@ func Key(backend, board string) string { return "board/" + backend + "/" + board
 // cameKey is the key of the move that brought a board to a backend.
 func cameKey(backend, board string) string { return "came/" + backend + "/" + board }
 
+// madeKey is the key of the ID of the board that has a name.
+func madeKey(backend, board string) string { return "made/" + backend + "/" + board }
+
 // Board is what the host remembers of a board.
 type Board struct {
 	Position driver.Position // up to which it was told of changes

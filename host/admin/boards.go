@@ -49,6 +49,9 @@ func (s *Session) CreateBoard(ctx context.Context, of string, b config.Board) (d
 	s.host.ForgetRecording(catalog.At{Tenant: t.Name, Name: b.Name}) // of an earlier one that was deleted while this host was away
 	record := catalog.Board{Board: b, Owner: t.ID, Placed: placed || s.principal.Has(tenant.Operator)}
 	made, err := c.CreateBoard(ctx, record, most)
+	if err == nil && !b.Observe {
+		err = c.Clear(ctx, catalog.RemainsOf(b)) // what an earlier board of the name left there is this one's
+	}
 	return directory.ShownBoard(made), err
 }
 
@@ -162,9 +165,13 @@ func sameJSON(a, b []byte) bool {
 }
 
 // DeleteBoard serves a board no more. With purge its jobs are taken away;
-// otherwise a board that is made again under the name has them.
+// otherwise a board that is made again under the name has them. A board that is gone, with
+// jobs that were kept or not purged to the end, can be purged once more.
 func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint64, purge bool) error {
 	b, c, err := s.boardForChange(ctx, "DeleteBoard", of, name, version)
+	if purge && version == 0 && job.KindOf(err) == job.NotFound {
+		return s.purgeRemains(ctx, of, name, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -185,21 +192,74 @@ func (s *Session) DeleteBoard(ctx context.Context, of, name string, version uint
 			return err
 		}
 	}
+	remains := catalog.RemainsOf(b.Board)
+	if !b.Observe {
+		if err := c.Leave(ctx, remains); err != nil {
+			return err
+		}
+	}
 	if err := c.RemoveBoard(ctx, b); err != nil {
 		return err
 	}
-	for _, w := range c.View().WebhooksOf(b.Tenant, b.Name) { // nor are others told of a later one
+	if err := s.clear(ctx, c, at); err != nil || !purge || b.Observe {
+		return err
+	}
+	if err := s.host.Purge(ctx, b.Board); err != nil {
+		return err
+	}
+	return c.Clear(ctx, remains)
+}
+
+// clear takes away what the catalog has of a board that is gone: a later one of its name asks
+// what it is given itself, and nobody is told of it.
+func (s *Session) clear(ctx context.Context, c *catalog.Catalog, at catalog.At) error {
+	for _, w := range c.View().WebhooksOf(at.Tenant, at.Name) {
 		if err := gone(c.RemoveWebhook(ctx, w)); err != nil {
 			return err
 		}
 	}
 	if d, ok := c.View().Deployments.Get(at); ok {
-		if err := c.RemoveDeployment(ctx, d); err != nil { // a later board of the name asks what it is given itself
+		return c.RemoveDeployment(ctx, d)
+	}
+	return nil
+}
+
+// purgeRemains takes away what a board has left that is gone; none is the error where it left
+// nothing.
+func (s *Session) purgeRemains(ctx context.Context, of, name string, none error) error {
+	t, c, err := s.changing(ctx, "DeleteBoard", of, name)
+	if err != nil {
+		return err
+	}
+	left, err := c.Left(ctx, t.Name, name)
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		return none
+	}
+	if err := s.clear(ctx, c, catalog.At{Tenant: t.Name, Name: name}); err != nil {
+		return err
+	}
+	return s.purgeLeft(ctx, c, left)
+}
+
+// purgeLeft takes away what deleted boards have left. What lies in a store that only another server
+// has stays, and the error names that server.
+func (s *Session) purgeLeft(ctx context.Context, c *catalog.Catalog, left []catalog.Remains) error {
+	var elsewhere error
+	for i := range left {
+		lie := left[i].Lie()
+		if err := s.host.Reaches(lie); err != nil {
+			elsewhere = err
+			continue
+		}
+		if err := s.host.PurgeLeft(ctx, lie); err != nil {
+			return err
+		}
+		if err := c.Clear(ctx, left[i]); err != nil {
 			return err
 		}
 	}
-	if !purge || b.Observe {
-		return nil
-	}
-	return s.host.Purge(ctx, b.Board)
+	return elsewhere
 }

@@ -218,6 +218,13 @@ func (s *Session) DeleteTenant(ctx context.Context, name string, version uint64,
 	if err := s.purgeBoards(ctx, c, catalog.Of(view.Boards, name)); err != nil {
 		return err
 	}
+	left, err := c.Left(ctx, name, "") // of boards that were deleted before
+	if err != nil {
+		return err
+	}
+	if err := s.purgeLeft(ctx, c, left); err != nil {
+		return err
+	}
 	for _, d := range catalog.Of(view.Deployments, name) {
 		if err := c.RemoveDeployment(ctx, d); err != nil {
 			return err
@@ -246,36 +253,58 @@ func still(c *catalog.Catalog, of string) error {
 	return nil
 }
 
-// purgeBoards takes boards away with all that they have, and have left in other stores.
-func (s *Session) purgeBoards(ctx context.Context, c *catalog.Catalog, boards []catalog.Board) (err error) {
+// purgeBoards takes boards away with all that they have, and have left in other stores. Those in a
+// store that only another server has stay, and the error names one and that server.
+func (s *Session) purgeBoards(ctx context.Context, c *catalog.Catalog, boards []catalog.Board) error {
 	var lie []config.Board
+	var here []catalog.Board
+	var elsewhere error
 	for i := range boards {
-		b := &boards[i]
-		switch {
-		case b.Move.Active(): // it was begun as the tenant was deleted, and goes on no more
-			other := b.Move.To
-			if other.Backend == b.Backend {
-				other = b.Move.From
-			}
-			moving := b.Board
-			moving.Backend, moving.Settings, moving.Store = other.Backend, other.Settings, other.Store
-			lie = append(lie, moving)
-		case b.Move != nil && b.Move.State == catalog.Moved:
-			if *b, err = s.host.DropLeft(ctx, *b); err != nil {
-				return err
-			}
+		b, err := s.purgeable(ctx, boards[i])
+		if err == nil {
+			err = s.host.Reaches(b.Board)
 		}
-		lie = append(lie, b.Board)
+		if err != nil {
+			elsewhere = err
+			continue
+		}
+		if other, moves := beside(&b); moves {
+			lie = append(lie, other)
+		}
+		here, lie = append(here, b), append(lie, b.Board)
 	}
 	if err := s.host.Purge(ctx, lie...); err != nil {
 		return err
 	}
-	for _, b := range boards {
+	for _, b := range here {
 		if err := gone(c.RemoveBoard(ctx, b)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return elsewhere
+}
+
+// purgeable returns a board without what it has left in the store from which it moved.
+func (s *Session) purgeable(ctx context.Context, b catalog.Board) (catalog.Board, error) {
+	if b.Move != nil && b.Move.State == catalog.Moved {
+		return s.host.DropLeft(ctx, b)
+	}
+	return b, nil
+}
+
+// beside returns where else a board lies that moves: that was begun as its tenant was deleted, and
+// goes on no more.
+func beside(b *catalog.Board) (other config.Board, moves bool) {
+	if !b.Move.Active() {
+		return other, false
+	}
+	at := b.Move.To
+	if at.Backend == b.Backend {
+		at = b.Move.From
+	}
+	other = b.Board
+	other.Backend, other.Settings, other.Store = at.Backend, at.Settings, at.Store
+	return other, true
 }
 
 // gone turns NotFound into success: somebody else has removed it already.

@@ -153,7 +153,15 @@ func used(ctx context.Context, b *board.Board) (bool, error) {
 		return false, err
 	}
 	schedules, err := b.Schedules(ctx, "", 1)
-	return counts.Ready+counts.Delayed+counts.Claimed+counts.Trashed+counts.Corrupt > 0 || len(schedules) > 0, err
+	if err != nil {
+		return false, err
+	}
+	going := false
+	batches, _, err := b.Batches(ctx, "", 1, &going) // of one that is done nothing follows any more
+	if job.KindOf(err) == job.Unsupported {
+		err = nil
+	}
+	return counts.Ready+counts.Delayed+counts.Claimed+counts.Trashed+counts.Corrupt > 0 || len(schedules) > 0 || len(batches) > 0, err
 }
 
 // HookState is a webhook and what came of its deliveries.

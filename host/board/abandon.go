@@ -215,7 +215,8 @@ func (b *Board) alterIDs(ctx context.Context, ids []job.ID) (*alteration, error)
 
 // Restore puts jobs from the trash back onto the board, in their old places.
 // Their attempts start anew, and so do those of their operations that did not
-// succeed; what went wrong before stays on record.
+// succeed; what went wrong before stays on record. A back-off is over, and the
+// time that a job was posted for stands.
 func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 	a, err := b.alterIDs(ctx, ids)
 	if err != nil {
@@ -238,6 +239,9 @@ func (b *Board) Restore(ctx context.Context, ids []job.ID) ([]error, error) {
 			after.SetOperations(o)
 		}
 		hold := &driver.Hold{Always: b.waits(s.entry) && !after.Met}
+		if !hold.Always && s.notBefore.After(time.Now()) {
+			hold.Until = s.notBefore
+		}
 		encoded := after.Encode()
 		return driver.Op{
 			Kind: driver.Restore, Version: s.entry.Version, Status: &encoded, Hold: hold, Keys: keysBack(s.entry), Event: job.Restored,

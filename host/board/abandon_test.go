@@ -340,3 +340,58 @@ func TestRepeatedAbandonOfAnEndedJob(t *testing.T) {
 		}
 	})
 }
+
+// TestRestoredForItsTime: what comes back from the trash waits for the time that it was posted for, if
+// that is still to come, and not for a back-off.
+func TestRestoredForItsTime(t *testing.T) {
+	t.Parallel()
+	const long = time.Hour
+	ended := func(t *testing.T, b *Board, id job.ID) {
+		t.Helper()
+		wantKind(t, one(b.Consume(t.Context(), []Ref{refOf(b, claimOne(t, b, ClaimRequest{IDs: []job.ID{id}}))})), job.NoKind)
+	}
+	for name, c := range map[string]struct {
+		put  func(t *testing.T, b *Board) job.ID // a job that may go into the trash
+		wait time.Duration                       // for which it waits afterwards
+	}{
+		"posted for later": {func(t *testing.T, b *Board) job.ID {
+			return post(t, b, job.Posting{Name: "x", NotBefore: time.Now().Add(long)})[0].ID
+		}, long},
+		"its time has come": {func(t *testing.T, b *Board) job.ID {
+			id := post(t, b, job.Posting{Name: "x", NotBefore: time.Now().Add(long)})[0].ID
+			time.Sleep(long)
+			return id
+		}, 0},
+		"abandoned for a while": {func(t *testing.T, b *Board) job.ID {
+			id, wait := post(t, b, job.Posting{Name: "x"})[0].ID, long
+			wantKind(t, one(b.Abandon(t.Context(), []Ref{refOf(b, claimOne(t, b, ClaimRequest{}))}, AbandonOptions{RetryAfter: &wait})), job.NoKind)
+			return id
+		}, 0},
+		"posted for later, after another one": {func(t *testing.T, b *Board) job.ID {
+			first := post(t, b, job.Posting{Name: "first"})[0].ID
+			id := post(t, b, job.Posting{Name: "x", NotBefore: time.Now().Add(long), After: []job.Prerequisite{{ID: first}}})[0].ID
+			ended(t, b, first)
+			synctest.Wait()
+			return id
+		}, long},
+	} {
+		bubble(t, func(t *testing.T) {
+			b := start(t, openStore(t), Spec{})
+			id := c.put(t, b)
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{id}, "by mistake")), job.NoKind)
+			wantKind(t, one(b.Restore(t.Context(), []job.ID{id})), job.NoKind)
+			if c.wait > 0 {
+				if j := get(t, b, id); !j.NotBefore.Equal(time.Now().Add(c.wait)) || j.Held {
+					t.Errorf("%s: restored it is %+v", name, j)
+				}
+				if claims := claim(t, b, ClaimRequest{}); len(claims) > 0 {
+					t.Errorf("%s: it was claimed at once", name)
+				}
+				time.Sleep(c.wait)
+			}
+			if claimed := claimOne(t, b, ClaimRequest{Wait: time.Second}); claimed.ID != id {
+				t.Errorf("%s: claimed is %v", name, claimed.ID)
+			}
+		})
+	}
+}

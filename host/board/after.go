@@ -64,6 +64,9 @@ func (b *Board) release(ctx context.Context, ids []job.ID) (left []job.ID) {
 		if s == nil || !isOpen(s.state) || !s.entry.Held {
 			return driver.Op{}, errUnchanged // another host was first, or somebody canceled it
 		}
+		if s.status.Met && s.betweenArchiving() {
+			return driver.Op{}, errUnchanged // it is held for its removal
+		}
 		return b.releaseOp(s, &verdicts[i]), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, untold)

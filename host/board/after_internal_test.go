@@ -1,8 +1,11 @@
 package board
 
 import (
+	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
@@ -88,4 +91,128 @@ func TestDoneOnASharedBoard(t *testing.T) {
 			}
 		})
 	}
+}
+
+func endJob(t *testing.T, b *Board, id job.ID) {
+	t.Helper()
+	wantKind(t, one(b.Consume(t.Context(), []Ref{takeJob(t, b, id)})), job.NoKind)
+}
+
+// TestArchivedJobsAreNotLetGo: a job that waited for others and is left between the two steps of
+// Archive stays held until the call is made again, on this host and on one that starts later.
+func TestArchivedJobsAreNotLetGo(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(t *testing.T, b *Board, first, second job.ID){
+		"it ran": func(t *testing.T, b *Board, first, second job.ID) {
+			t.Helper()
+			endJob(t, b, first)
+			time.Sleep(time.Second) // it is let go
+			c := claimOne(t, b, ClaimRequest{IDs: []job.ID{second}})
+			wantKind(t, one(b.Trash(t.Context(), []Ref{refOf(b, c)}, nil, "")), job.NoKind)
+		},
+		"it still waited": func(t *testing.T, b *Board, first, second job.ID) {
+			t.Helper()
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{second}, "")), job.NoKind)
+			endJob(t, b, first)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				var away atomic.Bool
+				away.Store(true)
+				s := &spy{Driver: openStore(t), t: t}
+				s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+					if away.Load() && ops[0].Kind == driver.Remove && ops[0].Ending != nil && ops[0].Ending.Outcome == job.Failed {
+						return []driver.Result{{Kind: job.Unavailable, Message: "the store is away"}}
+					}
+					return next(ctx, ops)
+				}
+				b := start(t, s, Spec{})
+				first := post(t, b, job.Posting{Name: "first"})[0].ID
+				second := post(t, b, job.Posting{Name: "second", After: []job.Prerequisite{{ID: first}}})[0].ID
+				before(t, b, first, second)
+				wantKind(t, one(b.Archive(t.Context(), []job.ID{second})), job.Unavailable)
+				for _, at := range []*Board{b, start(t, s, Spec{})} {
+					time.Sleep(time.Minute)
+					if got := claim(t, at, ClaimRequest{}); len(got) > 0 {
+						t.Fatalf("a job that is being archived was given to a worker: %+v", got[0].Job)
+					}
+				}
+				away.Store(false)
+				wantKind(t, one(b.Archive(t.Context(), []job.ID{second})), job.NoKind)
+				if got := get(t, b, second); got.State != job.Complete || got.Outcome != job.Failed {
+					t.Errorf("archived at last, it is %v %v", got.State, got.Outcome)
+				}
+			})
+		})
+	}
+}
+
+// TestArchivedJobThatGotAway: a job that somebody lets go between the two steps of Archive is not
+// said to be archived.
+func TestArchivedJobThatGotAway(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]driver.Op{
+		"let go":       {Kind: driver.Update, Hold: &driver.Hold{}, Request: [16]byte{1}},
+		"in the trash": {Kind: driver.Trash, Precondition: driver.Free, Request: [16]byte{2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &spy{Driver: openStore(t), t: t}
+			s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+				results := next(ctx, ops)
+				if ops[0].Kind == driver.Restore {
+					then.Job = ops[0].Job
+					if r := next(ctx, []driver.Op{then}); r[0].Kind != job.NoKind {
+						t.Error(r[0])
+					}
+				}
+				return results
+			}
+			b := start(t, s, Spec{})
+			id := postN(t, b, 1)[0].ID
+			wantKind(t, one(b.Trash(t.Context(), nil, []job.ID{id}, "")), job.NoKind)
+			wantKind(t, one(b.Archive(t.Context(), []job.ID{id})), job.NotEligible)
+			if got := get(t, b, id); got.State == job.Complete {
+				t.Errorf("it has ended: %v", got.Outcome)
+			}
+		})
+	}
+}
+
+// TestPostedAgainWithOtherPrerequisites: a job that is posted anew under its uuid is let go when
+// what it waits for now has ended, not what it waited for before.
+func TestPostedAgainWithOtherPrerequisites(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := openStore(t)
+		b, other := start(t, d, Spec{}), start(t, d, Spec{})
+		jobs := postN(t, b, 2)
+		wrong, right, id := jobs[0].ID, jobs[1].ID, job.ID{15: 9}
+		waits := func(on job.ID) job.Posting {
+			return job.Posting{ID: id, Name: "waits", After: []job.Prerequisite{{ID: on}}}
+		}
+		post(t, b, waits(wrong))
+		synctest.Wait()
+		if _, err := b.Cancel(t.Context(), []job.ID{id}, false); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, one(b.Purge(t.Context(), []job.ID{id})), job.NoKind)
+		post(t, b, waits(right))
+		synctest.Wait()
+		if !b.waiting.awaited(right) || !other.waiting.awaited(right) {
+			t.Error("nobody is known to wait for the second job")
+		}
+		endJob(t, b, right)
+		time.Sleep(time.Minute)
+		for _, at := range []*Board{b, other} {
+			if get(t, at, id).Held {
+				t.Error("it is held though what it waits for has ended")
+			}
+		}
+		if b.waiting.awaited(wrong) || other.waiting.awaited(wrong) {
+			t.Error("it is said to wait still for what it waited for before")
+		}
+	})
 }

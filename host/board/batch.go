@@ -3,6 +3,7 @@ package board
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -63,6 +64,15 @@ type batchRecord struct {
 
 // open reports whether there is something to do for the batch when its jobs change.
 func (r *batchRecord) open() bool { return r.Done.IsZero() && (r.Closed || r.Expected > 0) }
+
+// task is of all that the record says but how far a host came with it, so that it changes where
+// there may be something else to do.
+func (r *batchRecord) task() [sha256.Size]byte {
+	own := *r
+	own.Settled, own.Problem = false, ""
+	data, _ := json.Marshal(&own) // one that cannot be written has not been read either
+	return sha256.Sum256(data)
+}
 
 // show is the batch as people see it.
 func (r *batchRecord) show(name string, g *driver.Group) Batch {

@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -47,8 +48,9 @@ type keptBatch struct {
 	expected int64
 	before   endedJobs
 	done     time.Time
-	failed   int
-	after    time.Time // when it is to be tried again
+	task     [sha256.Size]byte // see batchRecord.task
+	failed   int               // tries of it
+	after    time.Time         // when it is to be tried again
 }
 
 // due reports whether there is something to do for a batch that stands so.
@@ -82,6 +84,10 @@ func (k *batchKeeper) count() int {
 
 // learn takes news of a batch's record; nil: it was deleted.
 func (k *batchKeeper) learn(name string, r *batchRecord, version uint64) {
+	var task [sha256.Size]byte
+	if r != nil {
+		task = r.task()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known := k.all[name]
@@ -101,7 +107,11 @@ func (k *batchKeeper) learn(name string, r *batchRecord, version uint64) {
 	case !open && known.open:
 		k.watched.Add(-1)
 	}
-	*known = keptBatch{version: version, open: r.open(), closed: r.Closed, expected: r.Expected, before: r.Before, done: r.Done}
+	was := *known
+	*known = keptBatch{version: version, open: r.open(), closed: r.Closed, expected: r.Expected, before: r.Before, done: r.Done, task: task}
+	if task == was.task { // each host writes how far it came with the task, and waits for itself
+		known.failed, known.after = was.failed, was.after
+	}
 	if known.open {
 		k.hinted[name] = struct{}{}
 		rouse(k.wake)
@@ -342,7 +352,7 @@ func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name str
 		}
 	}
 	_, err = b.changeBatch(ctx, name, func(now *batchRecord) error {
-		if now.ThenID == r.ThenID { // else there is another one since
+		if now.follows(r.Then) { // else there is another one since
 			now.Closed, now.Followed, now.Problem = true, r.Then != nil, ""
 			now.Done = time.Now().UTC().Truncate(time.Second)
 		}
@@ -358,7 +368,7 @@ func (b *Board) settle(ctx context.Context, opened *driver.BoardStatus, name str
 func (b *Board) followBatch(ctx context.Context, opened *driver.BoardStatus, name string, r *batchRecord) (followed bool, err error) {
 	settled := false
 	if _, err := b.changeBatch(ctx, name, func(now *batchRecord) error {
-		if settled = now.ThenID == r.ThenID; settled {
+		if settled = now.follows(r.Then); settled {
 			now.Settled = true
 		}
 		return nil
@@ -387,7 +397,8 @@ func unsettled(err error) bool {
 	}
 }
 
-// postThen posts what follows a batch. It is posted, too, if another host has done so.
+// postThen posts what follows a batch. It is posted, too, if another host has done so. There is no
+// error where it is not posted since the batch is not empty any more.
 func (b *Board) postThen(ctx context.Context, opened *driver.BoardStatus, name string, then *job.Posting) (posted bool, err error) {
 	results := make([]JobResult, 1)
 	p := poster{board: b, opened: opened, results: results, room: b.room(opened), now: time.Now()}
@@ -398,7 +409,7 @@ func (b *Board) postThen(ctx context.Context, opened *driver.BoardStatus, name s
 		}
 	}
 	if errors.Is(err, job.NotEligible) {
-		return false, nil
+		return false, b.closedTo(ctx, opened, then, err)
 	}
 	if errors.Is(err, job.AlreadyExists) { // by another host, or another job has the uuid
 		if group, err := b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: name}); err != nil || group.Followed {
@@ -406,6 +417,22 @@ func (b *Board) postThen(ctx context.Context, opened *driver.BoardStatus, name s
 		}
 	}
 	return err == nil, err
+}
+
+// closedTo returns the error by which a store refused what follows a batch if the batch that this is
+// of itself is closed, and not only the one that it follows has jobs again.
+func (b *Board) closedTo(ctx context.Context, opened *driver.BoardStatus, then *job.Posting, refused error) error {
+	if then.Batch == "" {
+		return nil
+	}
+	own, err := b.askGroup(ctx, opened, driver.Op{Kind: driver.Tally, Group: then.Batch})
+	switch {
+	case err != nil:
+		return err
+	case own.Closed:
+		return refused
+	}
+	return nil
 }
 
 // forgetBatch lets the store forget a batch that was done long ago, unless it has jobs again.

@@ -86,8 +86,9 @@ type claimer struct {
 	resumed []int             // indexes of the claims whose jobs have results of earlier claims
 	bytes   int               // of the claimed jobs' details and operations
 	passed  int               // candidates that the store passed over
-	late    []job.ID          // reserved, though by now the policies deny them, this call had them, or they have a timeout
+	late    []job.ID          // reserved, though by now the policies deny them, or this call had them
 	key     index.Key         // of the worker class under which the jobs in late were taken
+	timed   bool              // the next jobs in line are not to be given ahead, see untimed
 	away    bool              // the store did not answer a round, when there were claims already
 	ended   bool              // nothing is added: the store gave an earlier answer to this request, or does not close it
 }
@@ -238,6 +239,9 @@ func (c *claimer) grab(ctx context.Context, class *index.Class) error {
 		passed := c.passed
 		if err := c.send(ctx, entries, min(need, len(entries))); err != nil || c.away {
 			return err
+		}
+		if c.timed {
+			c.most = max(c.begins, len(c.claims))
 		}
 		c.board.contention.met(c.passed - passed)
 		if c.passed > passed { // other hosts claim from the head of the order, too

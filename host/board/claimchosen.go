@@ -20,9 +20,18 @@ func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, erro
 	errs := make([]error, len(ids))
 	var failed error
 	err := c.board.rounds(ctx, ids, func(items []int) []*index.Entry {
-		for try := 0; len(items) > 0 && try < tries && failed == nil && !c.ended; try++ {
-			items, failed = c.choose(ctx, ids, errs, items)
+		for len(items) > 0 && failed == nil && context.Cause(ctx) == nil {
+			n := c.atMost(len(items))
+			if c.ended || n == 0 {
+				break
+			}
+			part := items[:n]
+			for try := 0; len(part) > 0 && try < tries && failed == nil && !c.ended; try++ {
+				part, failed = c.choose(ctx, ids, errs, part)
+			}
+			items = items[n:]
 		}
+		c.leave(ctx, ids, errs, items, failed)
 		return nil
 	})
 	if err == nil {
@@ -42,6 +51,37 @@ func (c *claimer) chosen(ctx context.Context, ids []job.ID) (ClaimResponse, erro
 		}
 	}
 	return response, nil
+}
+
+// atMost returns how many of n jobs that the call named are claimed in one step: as many as the
+// store takes, and as will fit into the answer.
+func (c *claimer) atMost(n int) int {
+	n = min(n, c.allowance())
+	if most := c.opened.Capabilities.MaxCandidates; most > 0 {
+		n = min(n, most)
+	}
+	return n
+}
+
+// leave says of jobs that the call named and did not come to why it did not claim them.
+func (c *claimer) leave(ctx context.Context, ids []job.ID, errs []error, items []int, failed error) {
+	why := job.Error{Kind: job.QuotaExceeded, Message: "the answer has as many bytes as it may: nothing was claimed; name the job in another call"}
+	switch {
+	case failed != nil || context.Cause(ctx) != nil:
+		why = job.Error{Kind: job.Unavailable, Message: "the call ended before it came to this job: nothing was claimed"}
+	case c.ended:
+		why = job.Error{Kind: job.NotEligible, Message: "the call's requestId has its answer: nothing was claimed; name the job in a call with another one"}
+	}
+	for _, i := range items {
+		if why.Kind != job.Unavailable {
+			_, errs[i] = c.eligible(ctx, ids[i])
+		}
+		if errs[i] == nil {
+			e := why
+			e.Job = ids[i]
+			errs[i] = &e
+		}
+	}
 }
 
 // refresh reads from the store how the jobs stand, brings the index up to date, and

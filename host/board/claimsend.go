@@ -14,7 +14,7 @@ import (
 
 // send has the store claim up to count of the entries, which the index has
 // reserved for this call. It gives back the reservations of those not claimed, but
-// for those that notTwice, recheck and untimed took out.
+// for those that notTwice and recheck took out.
 func (c *claimer) send(ctx context.Context, entries []*index.Entry, count int) error {
 	if len(entries) > 0 {
 		kept, err := c.recheck(ctx, c.notTwice(entries))
@@ -114,7 +114,7 @@ func (c *claimer) recheck(ctx context.Context, entries []*index.Entry) (kept []*
 	return kept, nil
 }
 
-// release gives back what notTwice, recheck and untimed took out.
+// release gives back what notTwice and recheck took out.
 func (c *claimer) release() {
 	if len(c.late) > 0 {
 		c.board.index.Return(c.late...)

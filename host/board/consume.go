@@ -135,15 +135,21 @@ func (b *Board) Archive(ctx context.Context, ids []job.ID) ([]error, error) {
 
 const archiving = "archived"
 
+// betweenArchiving reports whether the job is on the board between the two steps of Archive.
+func (s *currentJob) betweenArchiving() bool {
+	return isOpen(s.state) && s.entry.Held && s.status.Last == archiving
+}
+
 func (b *Board) unarchiveOp(s *currentJob) (driver.Op, error) {
 	switch {
-	case s.state == job.Complete, isOpen(s.state) && s.entry.Held && s.status.Last == archiving:
+	case s.state == job.Complete, s.betweenArchiving():
 		return driver.Op{}, errUnchanged
 	case isOpen(s.state):
 		return driver.Op{}, onBoard(s.entry.ID, job.NotEligible)
 	}
 	after := s.status
 	after.Last = archiving
+	after.Met = after.Met || b.waits(s.entry) // it waits for nothing any more: see release
 	encoded := after.Encode()
 	return driver.Op{
 		Kind: driver.Restore, Version: s.entry.Version, Status: &encoded, Hold: &driver.Hold{Always: true},
@@ -152,8 +158,13 @@ func (b *Board) unarchiveOp(s *currentJob) (driver.Op, error) {
 }
 
 func (b *Board) archiveOp(s *currentJob) (driver.Op, error) {
-	if !isOpen(s.state) || !s.entry.Held {
+	switch {
+	case s.state == job.Complete:
 		return driver.Op{}, errUnchanged
+	case s.state == job.Trashed:
+		return driver.Op{}, &job.Error{Job: s.entry.ID, Kind: job.NotEligible, Message: "the job was put into the trash again meanwhile: archive it once more"}
+	case !s.betweenArchiving():
+		return driver.Op{}, onBoard(s.entry.ID, job.NotEligible) // somebody let it go
 	}
 	after := s.status
 	o := after.Operations.Own()

@@ -246,6 +246,28 @@ func (c *copying) goOn(brought driver.Position) {
 	c.same()
 }
 
+// TestCopyOfAnOpenTick: the job that a schedule has open is brought along, and no other is posted
+// beside it in the second store.
+func TestCopyOfAnOpenTick(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		c := startCopying(t, 1, openStore(t))
+		id := skipping(t, c.board)
+		held := refOf(c.board, claimOne(t, c.board, ClaimRequest{IDs: []job.ID{id}, Lease: time.Hour}))
+		c.receive()
+		defer c.Follow(t.Context(), c.position())()
+		if err := c.Everything(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.rest()
+		if err := c.To.(driver.Mover).MoveBoard(t.Context(), c.Key, driver.Move{Step: driver.Admit, ID: c.Move}); err != nil { //nolint:forcetypeassert // memdriver is one
+			t.Fatal(err)
+		}
+		there := start(t, c.To, Spec{})
+		leavesOut(t, there, id, func() { consume(t, there, held) })
+	})
+}
+
 // TestCopyForgotten checks that a copy says so when the first store no longer knows what changed.
 func TestCopyForgotten(t *testing.T) {
 	t.Parallel()

@@ -30,11 +30,11 @@ func (e *endedJobs) and(g *driver.Group) *driver.Group {
 	return &sum
 }
 
-// moved is what becomes of a record where its board moves. A batch that the new store does not
-// know to be closed, although it was done, is to be closed there, and looked at again.
+// moved is what becomes of a record in another store. A batch that this one does not know to be
+// closed, although it was done, is to be closed there, and looked at again; it was followed.
 func (r *batchRecord) moved(closed bool) {
 	if !r.Done.IsZero() && !closed {
-		r.Closed, r.Done = true, time.Time{}
+		r.Closed, r.Done, r.Followed = true, time.Time{}, r.Then != nil
 	}
 }
 

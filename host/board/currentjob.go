@@ -14,13 +14,14 @@ import (
 
 // currentJob is a job as the board knows it when it is about to change it.
 type currentJob struct {
-	entry   *index.Entry // as it stands or, in the trash, stood
-	state   job.State
-	outcome job.Outcome // of a job that has ended
-	status  record.Status
-	ranOut  bool // the planned op trashes it because its attempts ran out
-	unbegun bool // it gives back what was given ahead and has not begun
-	refunds bool // and its attempt is not used up
+	entry     *index.Entry // as it stands or, in the trash, stood
+	state     job.State
+	outcome   job.Outcome // of a job that has ended
+	status    record.Status
+	notBefore time.Time // of its posting; known only of a job in the trash
+	ranOut    bool      // the planned op trashes it because its attempts ran out
+	unbegun   bool      // it gives back what was given ahead and has not begun
+	refunds   bool      // and its attempt is not used up
 }
 
 func (b *Board) currentOf(e *index.Entry) currentJob {
@@ -213,6 +214,10 @@ func (a *alteration) look(ctx context.Context, items []int, again bool) []*curre
 		}
 		store[k] = a.board.currentOf(a.board.entryOf(rec, now))
 		store[k].state, store[k].outcome = rec.State, rec.Outcome
+		if rec.State == job.Trashed {
+			ext, _ := record.ReadExtra(rec.Posting.Extra) // one that cannot be read was reported with the entry
+			store[k].notBefore = ext.NotBefore
+		}
 		present[k] = &store[k]
 	}
 	return present

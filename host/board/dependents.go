@@ -11,7 +11,7 @@ import (
 type dependents struct {
 	mu   sync.Mutex
 	of   map[job.ID]map[job.ID]struct{} // who waits for a job
-	on   map[job.ID][]job.ID            // for which jobs one waits
+	on   map[job.ID][]job.ID            // for which jobs one waits, or did under the same uuid before
 	due  map[job.ID]struct{}            // who is to be looked at
 	gone map[job.ID]time.Time           // since when a prerequisite looks done, on shared boards
 	wake chan struct{}                  // one element: due is not empty; read without mu
@@ -39,26 +39,30 @@ func (d *dependents) isGone(id job.ID, there bool, now time.Time) bool {
 	return now.Sub(since) >= goneTime
 }
 
-// add notes that a job waits, and has it looked at if that is news.
+// add notes that a job waits, and has it looked at if that is news. Of a job that was posted
+// again with another list, what it waited for before is kept until it is dropped: nobody knows
+// here which of the lists is the later one, and to look once too often does no harm.
 func (d *dependents) add(id job.ID, after []job.Prerequisite) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, known := d.on[id]; known {
-		return
-	}
 	if d.of == nil {
 		d.of, d.on = make(map[job.ID]map[job.ID]struct{}), make(map[job.ID][]job.ID)
 	}
-	list := make([]job.ID, len(after))
-	for i, p := range after {
-		list[i] = p.ID
+	list := d.on[id]
+	for _, p := range after {
+		if _, known := d.of[p.ID][id]; known {
+			continue
+		}
 		if d.of[p.ID] == nil {
 			d.of[p.ID] = make(map[job.ID]struct{})
 		}
 		d.of[p.ID][id] = struct{}{}
+		list = append(list, p.ID)
 	}
-	d.on[id] = list
-	d.look(id)
+	if len(list) > len(d.on[id]) {
+		d.on[id] = list
+		d.look(id)
+	}
 }
 
 // drop forgets a job that waits no longer.

@@ -122,7 +122,9 @@ func (b *Board) setStatus(e *index.Entry, encoded []byte, own job.Priority) {
 	}
 	e.Attempt, e.OperationPriority = s.Attempt, s.OperationPriority
 	if s.HasPriority && s.Priority != own {
-		e.Priority, e.Extra = s.Priority, record.AppendField(slices.Clip(withVersion(e.Extra)), entryPriority, []byte{byte(own)})
+		if e.Priority = s.Priority; ownPriority(e) != own { // what came out of the index says it already
+			e.Extra = record.AppendField(slices.Clip(withVersion(e.Extra)), entryPriority, []byte{byte(own)})
+		}
 	}
 }
 

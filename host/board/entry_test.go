@@ -74,3 +74,39 @@ func TestPostedWhileItWasReadAsUnknown(t *testing.T) {
 		})
 	}
 }
+
+// TestEntryOfChangedPriority: an entry does not grow with the changes of a job whose priority was
+// changed, and knows the posting's own.
+func TestEntryOfChangedPriority(t *testing.T) {
+	t.Parallel()
+	b := start(t, openStore(t), Spec{})
+	id := postN(t, b, 1)[0].ID
+	size := func(to job.Priority) int {
+		t.Helper()
+		e, ok := b.index.Get(id)
+		if !ok || e.Priority != to || ownPriority(e) != job.Normal {
+			t.Fatalf("%+v; want priority %v, posted as %v", e, to, job.Normal)
+		}
+		return len(e.Extra)
+	}
+	change := func(to job.Priority) {
+		t.Helper()
+		if got, err := b.SetPriority(t.Context(), []job.ID{id}, to); err != nil || !got[0].Changed {
+			t.Fatal(got, err)
+		}
+	}
+	change(job.High)
+	want := size(job.High)
+	change(job.Low)
+	ref := refOf(b, claimOne(t, b, ClaimRequest{}))
+	for range 10 {
+		if _, err := b.AppendLog(t.Context(), LogRequest{Ref: ref, Entries: []job.LogEntry{{Message: "x"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := size(job.Low); got != want {
+		t.Errorf("what the entry says besides has %d bytes, want %d", got, want)
+	}
+	change(job.Normal)
+	size(job.Normal)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -208,6 +209,194 @@ func TestImportSaysWhere(t *testing.T) {
 		other, _ := json.Marshal(line)
 		if _, err := to.Import(t.Context(), other, 7); job.KindOf(err) != job.AlreadyExists || !strings.Contains(err.Error(), "line 7: ") {
 			t.Errorf("another posting of an imported uuid: %v", err)
+		}
+	})
+}
+
+// importedBy has boards take in lines one by one, with pauses, and look meanwhile, and resumes them.
+func importedBy(t *testing.T, b *Board, lines []byte, meanwhile func()) {
+	t.Helper()
+	if err := b.Pause(t.Context(), "import"); err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(lines) {
+		if _, err := b.Import(t.Context(), line, 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(7 * time.Second)
+		synctest.Wait()
+		meanwhile()
+	}
+	if err := b.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestImportOfTicks: a schedule goes on where it was on the other board once all of it was taken
+// in, on each host; ticks that were due before, and not posted, are posted then.
+func TestImportOfTicks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"test", "another"} { // with the same uuids of ticks, and with others
+		bubble(t, func(t *testing.T) {
+			began, d := time.Now(), openStore(t)
+			from := start(t, openStore(t), Spec{})
+			putEvery(t, from, "minutely", time.Minute)
+			time.Sleep(3*time.Minute + time.Second)
+			for range 3 {
+				consume(t, from, refOf(from, claimOne(t, from, ClaimRequest{})))
+			}
+			lines, _ := export(t, from)
+			hosts := []*Board{start(t, d, Spec{Name: name}), start(t, d, Spec{Name: name})}
+			time.Sleep(2 * time.Minute)
+			ready := func() int {
+				t.Helper()
+				c, err := hosts[1].Count(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return int(c.Ready)
+			}
+			importedBy(t, hosts[0], lines, func() {
+				if n := ready(); n != 0 {
+					t.Fatalf("on %s %d jobs are posted %v after the beginning, during the import", name, n, time.Since(began))
+				}
+			})
+			for range 3 {
+				time.Sleep(time.Second)
+				if n, want := ready(), int(time.Since(began)/time.Minute)-3; n != want {
+					t.Fatalf("on %s there are %d jobs, want one for each of %d ticks since the export", name, n, want)
+				}
+				time.Sleep(time.Minute)
+			}
+			for i, b := range hosts {
+				if n := b.Metrics().TicksMissed.Load(); n != 0 {
+					t.Errorf("on %s host %d says %d times that ticks are left out", name, i, n)
+				}
+			}
+		})
+	}
+}
+
+// TestImportedScheduleHeardOfLate: a host that hears of an imported schedule only when the board was
+// resumed reads first how far that is.
+func TestImportedScheduleHeardOfLate(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		synctest.Wait()
+		now := time.Now()
+		b.ticked(t.Context(), "s", func(r *tickRecord) { r.At = now })
+		for i := range 3 {
+			r := scheduleRecord{
+				Every: time.Minute, Job: job.Posting{Name: "tick"}, CatchUp: time.Hour, Anchor: now.Add(-30 * time.Minute), Since: now.Add(-30 * time.Minute),
+				Imported: now.Add(time.Duration(i-3) * time.Minute),
+			}
+			data, err := r.encode()
+			if err == nil {
+				_, err = b.putDocument(t.Context(), driver.SettingSpace, driver.Document{Name: schedulePrefix + "s", Data: data})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute + time.Second)
+			if n, want := b.index.Count().Ready, int64(i)+1; n != want || b.Metrics().TicksMissed.Load() != 0 {
+				t.Fatalf("%d jobs after %d ticks, and %d are said to be left out", n, want, b.Metrics().TicksMissed.Load())
+			}
+		}
+	})
+}
+
+// leavesOut checks that a schedule posts nothing while the job of the tick before is open, which
+// was posted in another store, and goes on when that has ended.
+func leavesOut(t *testing.T, b *Board, id job.ID, end func()) {
+	t.Helper()
+	for range 2 {
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if c := b.index.Count(); c.Ready+c.Claimed != 1 {
+			t.Fatalf("%d jobs of the schedule are open, want the one that came along", c.Ready+c.Claimed)
+		}
+	}
+	if _, err := b.TriggerSchedule(t.Context(), "s", job.ID{}); job.KindOf(err) != job.AlreadyExists {
+		t.Errorf("the schedule is triggered beside its open job: %v", err)
+	}
+	if s, err := b.Schedule(t.Context(), "s"); err != nil || s.LastID != id || !strings.Contains(s.Problem, id.String()) {
+		t.Errorf("the schedule is %+v, %v: want the job %s as its last one, and because of it a problem", s, err, id)
+	}
+	end()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if n := b.index.Count().Ready; n != 1 {
+		t.Errorf("once the job has ended %d are open after a tick, want one", n)
+	}
+}
+
+// skipping makes a schedule of which a tick is left out while a job is open, and returns its first.
+func skipping(t *testing.T, b *Board) job.ID {
+	t.Helper()
+	s := Schedule{Name: "s", Every: time.Minute, Overlap: OverlapSkip, Job: job.Posting{Name: "tick"}}
+	if _, err := b.PutSchedule(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(90 * time.Second)
+	synctest.Wait()
+	s, err := b.Schedule(t.Context(), "s")
+	if err != nil || s.LastID == (job.ID{}) {
+		t.Fatalf("the schedule has posted nothing: %+v, %v", s, err)
+	}
+	return s.LastID
+}
+
+// TestImportOfAnOpenTick: the job that a schedule has open comes along, and no other is posted
+// beside it.
+func TestImportOfAnOpenTick(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from := start(t, openStore(t), Spec{})
+		id := skipping(t, from)
+		lines, _ := export(t, from)
+		to := start(t, openStore(t), Spec{Name: "another"})
+		importedBy(t, to, lines, func() {})
+		leavesOut(t, to, id, func() { consume(t, to, refOf(to, claimOne(t, to, ClaimRequest{}))) })
+	})
+}
+
+// TestImportOfADoneBatch: a batch that was done is done after the import, takes no more jobs, and
+// is not followed once more.
+func TestImportOfADoneBatch(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		from := start(t, openStore(t), Spec{History: time.Hour})
+		if _, err := from.PutBatch(t.Context(), "b", &job.Posting{Name: "then"}, 0); err != nil {
+			t.Fatal(err)
+		}
+		part := job.Posting{Name: "part", Batch: "b"}
+		post(t, from, part)
+		consume(t, from, refOf(from, claimOne(t, from, ClaimRequest{})))
+		if _, err := from.CloseBatch(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		before, err := from.Batch(t.Context(), "b", time.Minute)
+		if err != nil || !before.Done() {
+			t.Fatalf("before the export: %+v, %v", before, err)
+		}
+		lines, _ := export(t, from)
+		to := start(t, openStore(t), Spec{Name: "another", History: time.Hour})
+		importedBy(t, to, lines, func() {})
+		after, err := to.Batch(t.Context(), "b", time.Minute)
+		if err != nil || !after.Done() || after.ThenID != before.ThenID || after.Group.Consumed != 1 {
+			t.Errorf("after the import: %+v, %v; before the export: %+v", after, err, before)
+		}
+		if r, err := to.Post(t.Context(), []job.Posting{part}); err != nil || job.KindOf(r[0].Err) != job.NotEligible {
+			t.Errorf("a posting of the batch that is closed: %+v, %v", r, err)
+		}
+		time.Sleep(time.Minute)
+		done := true
+		if list, _, err := to.Batches(t.Context(), "", 10, &done); err != nil || len(list) != 1 {
+			t.Errorf("the batches that are done are %+v, %v", list, err)
+		}
+		if n := to.index.Count().Ready; n != 1 {
+			t.Errorf("%d jobs are open, want the one that followed the batch", n)
 		}
 	})
 }

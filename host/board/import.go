@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/board/record"
@@ -44,13 +45,14 @@ func (b *Board) Import(ctx context.Context, lines []byte, first int64) (Imported
 	if err != nil {
 		return Imported{}, err
 	}
-	if paused, _ := b.pause.look(); !paused {
+	pause, paused := b.pause.since()
+	if !paused {
 		return Imported{}, job.Errorf(job.Precondition, "the board %s is not paused: pause it, import, and resume it then", b.spec.Name)
 	}
 	if !opened.Capabilities.Imports {
 		return Imported{}, job.Errorf(job.Unsupported, "the store of the board %s takes in no jobs of another one", b.spec.Name)
 	}
-	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, groups: opened.Capabilities.Groups, now: time.Now()}, board: b, opened: opened}
+	i := importer{taking: taking{random: &b.random, history: b.spec.History, lost: ImportedReason, groups: opened.Capabilities.Groups, now: time.Now()}, board: b, opened: opened, pause: pause}
 	for n := first; len(lines) > 0; n++ {
 		line, rest, _ := bytes.Cut(lines, []byte("\n"))
 		lines = rest
@@ -87,6 +89,7 @@ type importer struct {
 
 	board  *Board
 	opened *driver.BoardStatus
+	pause  time.Time // when the board's pause began
 
 	ops       []driver.Op
 	lines     []int64 // of ops
@@ -225,8 +228,12 @@ func (i *taking) ending(e *exportedJob) (*driver.Ending, error) {
 // run takes everything in.
 func (i *importer) run(ctx context.Context) (Imported, error) {
 	var sum Imported
-	for _, doc := range i.documents {
-		if _, err := i.board.putDocument(ctx, doc.Space, driver.Document{Name: doc.Name, Data: doc.Data}); err != nil {
+	for k := range i.documents {
+		doc, err := i.document(&i.documents[k])
+		if err == nil {
+			_, err = i.board.putDocument(ctx, i.documents[k].Space, doc)
+		}
+		if err != nil {
 			return sum, err
 		}
 	}
@@ -253,6 +260,33 @@ func (i *importer) run(ctx context.Context) (Imported, error) {
 		}
 	}
 	return sum, nil
+}
+
+// document is a document as it is taken in. A schedule has no ticks before the pause is over: how
+// far it was, and the job of its last tick, may come later. A batch that was done is to be
+// closed in this store, too.
+func (i *importer) document(doc *exportedDocument) (driver.Document, error) {
+	in := driver.Document{Name: doc.Name, Data: doc.Data}
+	var err error
+	switch {
+	case doc.Space != driver.SettingSpace:
+	case strings.HasPrefix(doc.Name, schedulePrefix):
+		var r scheduleRecord
+		if err = json.Unmarshal(doc.Data, &r); err == nil {
+			r.Imported = i.pause
+			in.Data, err = json.Marshal(&r)
+		}
+	default:
+		var r batchRecord
+		if err = json.Unmarshal(doc.Data, &r); err == nil && !r.Done.IsZero() {
+			r.moved(false)
+			in.Data, err = json.Marshal(&r)
+		}
+	}
+	if err != nil {
+		return in, &job.Error{Op: "import", Kind: job.Internal, Err: err}
+	}
+	return in, nil
 }
 
 // news is what the index learns of an open job from the answer to its import; nil: nothing,

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/host/index"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -41,6 +43,69 @@ func TestNobodyMissesAJob(t *testing.T) {
 			if n := <-got; n != 1 {
 				t.Fatal("the job lies there, and nobody was told")
 			}
+		}
+	})
+}
+
+// TestTimedJobsAreNotSearchedThrough: a call that asks for jobs ahead, of which all have a timeout,
+// keeps none of them from others while it goes on.
+func TestTimedJobsAreNotSearchedThrough(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ begins, ahead int }{"one at once": {1, 5}, "none at once": {0, 5}, "many": {3, 200}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, openStore(t), Spec{})
+			const jobs = 500
+			post(t, b, slices.Repeat([]job.Posting{{Name: "timed", Timeout: time.Hour}}, jobs)...)
+			w, err := b.selectorOf(nil, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, err := b.changing(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := &claimer{selector: w, owner: "w", most: tt.begins + tt.ahead, begins: tt.begins, lease: time.Minute, opened: status}
+			defer c.release()
+			if err := c.grab(t.Context(), everyoneOf(t, b)); err != nil || len(c.claims) != tt.begins {
+				t.Fatalf("%d claims, %v; want %d", len(c.claims), err, tt.begins)
+			}
+			if slices.ContainsFunc(c.claims, func(c job.Claim) bool { return c.Ahead }) {
+				t.Error("a job with a timeout is given ahead")
+			}
+			if n := len(claim(t, b, ClaimRequest{Max: jobs})); n != jobs-tt.begins {
+				t.Errorf("another call got %d jobs, want the other %d", n, jobs-tt.begins)
+			}
+		})
+	}
+}
+
+// TestTimedJobsBehindOthers: what stands before the first job with a timeout is given ahead, and as
+// many jobs as begin at once are given whatever another server took of them meanwhile.
+func TestTimedJobsBehindOthers(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		taken := 0
+		s := &spy{Driver: openStore(t), t: t}
+		s.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+			if c := ops[0].Claim; c != nil && taken == 0 {
+				taken = len(c.Candidates)
+				for i := range c.Candidates {
+					next(ctx, []driver.Op{{Kind: driver.Trash, Job: c.Candidates[i].Job, Precondition: driver.Free, Request: [16]byte{byte(i), 1}}})
+				}
+			}
+			return next(ctx, ops)
+		}
+		b := start(t, s, Spec{})
+		timed := job.Posting{Name: "timed", Timeout: time.Hour}
+		post(t, b, timed, timed, timed, timed, timed, job.Posting{Name: "any"}, timed, timed)
+		r := work(t, b, WorkRequest{Claims: ClaimRequest{Max: 2}, Ahead: 2})
+		if got := namesOf(r.Claims); taken != 2 || !slices.Equal(got, []string{"timed", "timed"}) || r.Claims[1].Ahead {
+			t.Errorf("%d were taken by another; given: %v", taken, got)
+		}
+		r = work(t, b, WorkRequest{Claims: ClaimRequest{Owner: "other", Max: 1}, Ahead: 2})
+		if got := namesOf(r.Claims); !slices.Equal(got, []string{"timed", "any"}) || r.Claims[0].Ahead || !r.Claims[1].Ahead {
+			t.Errorf("%v", got)
 		}
 	})
 }

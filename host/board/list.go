@@ -9,6 +9,7 @@ import (
 	"github.com/boardd/boardd/host/index"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // List returns a page of jobs: first the open ones in claim order, then the
@@ -30,7 +31,7 @@ func (b *Board) List(ctx context.Context, req ListRequest) (ListPage, error) {
 		}
 	}
 	for {
-		changed := b.index.Changed()
+		changed, began := b.index.Changed(), time.Now()
 		at := l.at
 		if err := l.fill(ctx); err != nil {
 			return ListPage{}, err
@@ -38,11 +39,36 @@ func (b *Board) List(ctx context.Context, req ListRequest) (ListPage, error) {
 		if req.Wait <= 0 || len(l.page.Jobs) > 0 || l.page.Next != "" || len(l.page.Corrupt) > 0 {
 			return l.page, nil
 		}
-		if late, err := waitChange(waiting, changed, nil); late || err != nil {
+		next := nextLook(began, time.Now())
+		late, err := waitChange(waiting, changed, nil)
+		if late || err != nil || waiting.Err() != nil {
 			return ListPage{}, nil // the wait is over: an empty answer
+		}
+		if restUntil(waiting, next); ctx.Err() != nil {
+			return ListPage{}, nil // nobody is there for one more look
 		}
 		l.at = at
 	}
+}
+
+// Boards change all the time, and most changes are none to who waits for a job: between two
+// looks of such a call are listPause at least, and listShare times as long as the first one
+// took, up to listLongest.
+const (
+	listPause   = 50 * time.Millisecond
+	listShare   = 4
+	listLongest = time.Second
+)
+
+// nextLook is when a call looks again that looked from began to ended and found nothing.
+func nextLook(began, ended time.Time) time.Time {
+	return ended.Add(min(max(listPause, listShare*ended.Sub(began)), listLongest))
+}
+
+// restUntil waits for a time. If ctx ends before, there is one more look at the board.
+func restUntil(ctx context.Context, next time.Time) {
+	defer idle(ctx)()
+	_ = sleep.For(ctx, time.Until(next))
 }
 
 // The parts of a listing, in this order.

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // pages lists everything, page by page, and calls between after each.
@@ -159,6 +161,59 @@ func TestListWaits(t *testing.T) {
 		if err != nil || len(page.Jobs) != 1 || time.Since(began) != 2*time.Second {
 			t.Fatal(page, err, time.Since(began))
 		}
+	})
+}
+
+// TestListWaitsAmongChanges: a call that waits looks some times a second, however often the board
+// changes, and sees what it waits for soon.
+func TestListWaitsAmongChanges(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := &spy{Driver: openStore(t), t: t}
+		slow := false
+		d.page = func() {
+			if slow {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		b := start(t, d, Spec{})
+		postN(t, b, 2)
+		c := claim(t, b, ClaimRequest{Max: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for sleep.For(ctx, 5*time.Millisecond) == nil {
+				if _, err := b.Extend(t.Context(), []Ref{refOf(b, c[0])}, 0); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		trash := ListRequest{States: []job.State{job.Trashed}, Wait: 10 * time.Second}
+		for _, most := range []int{20, 2} { // each second, where looking takes no time and a tenth of a second
+			before, began := d.scans, time.Now()
+			page, err := b.List(t.Context(), trash)
+			if err != nil || len(page.Jobs) != 0 || time.Since(began) < trash.Wait || time.Since(began) > trash.Wait+time.Second {
+				t.Fatal(page, err, time.Since(began))
+			}
+			if n := d.scans - before; n < 10 || n > 10*most+2 { // the first look and the last are besides
+				t.Errorf("the store was asked %d times in 10 seconds, want at most %d a second", n, most)
+			}
+			slow = true
+		}
+		slow = false
+		time.AfterFunc(time.Second, func() {
+			if err := one(b.Trash(t.Context(), []Ref{refOf(b, c[1])}, nil, "")); err != nil {
+				t.Error(err)
+			}
+		})
+		began := time.Now()
+		page, err := b.List(t.Context(), trash)
+		if err != nil || len(page.Jobs) != 1 || time.Since(began) > time.Second+listPause {
+			t.Error(page, err, time.Since(began))
+		}
+		cancel()
+		<-ended
 	})
 }
 

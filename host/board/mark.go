@@ -32,8 +32,8 @@ func (b *Board) MarkOperations(ctx context.Context, req MarkRequest) (MarkResult
 		return MarkResult{}, err
 	}
 	var result MarkResult
-	err := b.changeOperations(ctx, req.Ref, func(_ *currentJob, after *record.Status) ([]driver.Attachment, string, error) {
-		attach, marked, err := b.mark(after, &req)
+	err := b.changeOperations(ctx, req.Ref, func(s *currentJob, after *record.Status) ([]driver.Attachment, string, error) {
+		attach, marked, err := b.mark(ctx, s.entry.ID, after, &req)
 		if err != nil {
 			return nil, "", err
 		}
@@ -63,7 +63,7 @@ func checkMark(req *MarkRequest) error {
 
 // mark changes the operations and makes the attached record of their result, which
 // is kept once for all of them.
-func (b *Board) mark(after *record.Status, req *MarkRequest) (attach []driver.Attachment, marked int, err error) {
+func (b *Board) mark(ctx context.Context, id job.ID, after *record.Status, req *MarkRequest) (attach []driver.Attachment, marked int, err error) {
 	o := &after.Operations
 	if o.Len() == 0 {
 		return nil, 0, job.Errorf(job.Invalid, "the job has no operations")
@@ -84,7 +84,7 @@ func (b *Board) mark(after *record.Status, req *MarkRequest) (attach []driver.At
 		after.Cancel = true
 	default:
 		var at int
-		if at, attach, err = b.keepResult(after, o.Unfinished(), req.Result); err != nil {
+		if at, attach, err = b.keepResult(ctx, id, after, o.Unfinished(), req.Result); err != nil {
 			return nil, 0, err
 		}
 		if at == record.NoResult && req.Status == job.OpCanceled {

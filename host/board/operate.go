@@ -64,7 +64,7 @@ func (b *Board) FinishOperation(ctx context.Context, req OperationRequest) (Oper
 		if i >= 0 && i < o.Len() && o.At(i) == req.Status && b.sameResult(ctx, s, i, req.Result) {
 			return nil, errUnchanged
 		}
-		at, attach, err := b.keepResult(after, i, req.Result)
+		at, attach, err := b.keepResult(ctx, s.entry.ID, after, i, req.Result)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (b *Board) FinishOperation(ctx context.Context, req OperationRequest) (Oper
 }
 
 // keepResult makes the attached record of a result and says where it is.
-func (b *Board) keepResult(after *record.Status, i int, result []byte) (at int, attach []driver.Attachment, err error) {
+func (b *Board) keepResult(ctx context.Context, id job.ID, after *record.Status, i int, result []byte) (at int, attach []driver.Attachment, err error) {
 	if len(result) == 0 {
 		return record.NoResult, nil, nil
 	}
@@ -84,10 +84,31 @@ func (b *Board) keepResult(after *record.Status, i int, result []byte) (at int, 
 		return 0, nil, job.Errorf(job.Unsupported, "the store behind this board keeps no results of operations")
 	}
 	if after.ResultBytes+int64(len(result)) > job.MaxResults {
+		if after.ResultBytes, err = b.resultBytes(ctx, id, i); err != nil {
+			return 0, nil, err
+		}
+	}
+	if after.ResultBytes+int64(len(result)) > job.MaxResults {
 		return 0, nil, job.Errorf(job.QuotaExceeded, "result: with it the results of the job have more than %d bytes, which is the most", job.MaxResults)
 	}
 	after.ResultBytes += int64(len(result))
 	return i + 1, []driver.Attachment{{Name: resultName(i), Data: result}}, nil
+}
+
+// resultBytes returns how many bytes of results the store keeps of a job without the result of
+// operation i, which the next one replaces. The status record counts those that were replaced
+// before as well: it does not know how large each was.
+func (b *Board) resultBytes(ctx context.Context, id job.ID, i int) (n int64, err error) {
+	attached, err := b.readAttached(ctx, []job.ID{id})
+	if err != nil {
+		return 0, &job.Error{Job: id, Kind: job.Unavailable, Message: "the store cannot be asked for the results of the job: nothing was changed", Err: err}
+	}
+	for at, result := range results(attached[0]) {
+		if at != i {
+			n += int64(len(result))
+		}
+	}
+	return n, nil
 }
 
 const resultPrefix = "result/"

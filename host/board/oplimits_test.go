@@ -62,6 +62,37 @@ func TestResultLimits(t *testing.T) {
 	}
 }
 
+// TestResultsTakenBack: a result that is replaced after a restore takes no room any more.
+func TestResultsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := start(t, openStore(t), Spec{})
+	text := []byte(`"` + strings.Repeat("x", job.MaxResult-2) + `"`)
+	id := post(t, b, job.Posting{Name: "a", Operations: []job.NewOperation{{Name: "a"}, {Name: "b"}}})[0].ID
+	finish := func(ref Ref, i int32, status job.OperationStatus, result []byte) {
+		t.Helper()
+		_, err := b.FinishOperation(t.Context(), OperationRequest{Ref: ref, Index: i, Status: status, Result: result})
+		wantKind(t, err, job.NoKind)
+	}
+	const full = job.MaxResults / job.MaxResult
+	for n := range 2*full + 1 {
+		ref := refOf(b, claimOne(t, b, ClaimRequest{}))
+		if n%2 == 0 {
+			finish(ref, 0, job.OpError, text)
+		} else if _, err := b.MarkOperations(t.Context(), MarkRequest{Ref: ref, Status: job.OpError, Result: text}); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, one(b.Trash(t.Context(), []Ref{ref}, nil, "")), job.NoKind)
+		wantKind(t, one(b.Restore(t.Context(), []job.ID{id})), job.NoKind)
+	}
+	ref := refOf(b, claimOne(t, b, ClaimRequest{}))
+	finish(ref, 0, job.OpSuccess, []byte("1"))
+	finish(ref, 1, job.OpSuccess, text)
+	results, err := b.Get(t.Context(), []job.ID{id}, GetOptions{Operations: true})
+	if err != nil || string(results[0].Job.Operations[0].Result) != "1" || len(results[0].Job.Operations[1].Result) != job.MaxResult {
+		t.Fatal(results, err)
+	}
+}
+
 // Logs of which no last chunk is at hand begin new ones, until there are so many
 // that they are put together. Nothing is lost on the way.
 func TestLogIsPutTogether(t *testing.T) {

@@ -25,6 +25,7 @@ type pause struct {
 	mu      sync.Mutex
 	on      bool
 	why     string
+	at      time.Time // as the record has it
 	version uint64
 	changed chan struct{} // closed when on changes
 }
@@ -43,19 +44,31 @@ func (p *pause) state() (bool, <-chan struct{}) {
 	return p.on, p.changed
 }
 
-// learn takes news of the document; older ones are ignored.
-func (p *pause) learn(r pauseRecord, version uint64) {
+// since returns when the pause began that goes on, by which it is told from others.
+func (p *pause) since() (began time.Time, on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.on {
+		return time.Time{}, false
+	}
+	return p.at, true
+}
+
+// learn takes news of the document; older ones are ignored. It reports whether a pause has ended.
+func (p *pause) learn(r pauseRecord, version uint64) (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if version < p.version {
-		return
+		return false
 	}
+	ended = p.on && !r.Paused
 	p.put(r, version)
+	return ended
 }
 
 // put is called with mu held.
 func (p *pause) put(r pauseRecord, version uint64) {
-	p.version, p.why = version, r.Reason
+	p.version, p.why, p.at = version, r.Reason, r.At
 	if p.on != r.Paused {
 		p.on = r.Paused
 		close(p.changed)
@@ -102,8 +115,15 @@ func (b *Board) setPause(ctx context.Context, r pauseRecord) error {
 	if err != nil {
 		return err
 	}
-	b.pause.learn(r, version)
+	b.pauseIs(r, version)
 	return nil
+}
+
+// pauseIs takes news of the pause. Schedules that were imported in one which is over begin.
+func (b *Board) pauseIs(r pauseRecord, version uint64) {
+	if b.pause.learn(r, version) && b.scheduler.holds() {
+		b.settings.anew()
+	}
 }
 
 func (b *Board) learnPause(doc driver.Document) {
@@ -112,5 +132,5 @@ func (b *Board) learnPause(doc driver.Document) {
 		b.log.Warn("the record of the board's pause cannot be read", "error", err)
 		return
 	}
-	b.pause.learn(r, doc.Version)
+	b.pauseIs(r, doc.Version)
 }

@@ -90,7 +90,7 @@ func earliest(times ...time.Time) (first time.Time) {
 }
 
 // first returns when the next tick is due; zero: there is none. ok is false as long as that
-// is not known, and while a tick is handled.
+// is not known of each schedule, and while a tick is handled.
 func (s *scheduler) first() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *scheduler) first() (at time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for _, k := range s.all {
-		if k.running || k.failed > 0 {
+		if k.running || k.held || k.failed > 0 {
 			return time.Time{}, false
 		}
 	}

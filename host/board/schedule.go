@@ -189,7 +189,7 @@ func (b *Board) changeSchedule(ctx context.Context, name string, change func(bef
 			return Schedule{}, err
 		}
 		if next == before {
-			b.scheduler.learn(name, before, old.Version)
+			b.scheduleIs(name, before, old.Version)
 			return before.show(name, b.readTick(ctx, name)), nil
 		}
 		next.Revision = 1
@@ -202,7 +202,7 @@ func (b *Board) changeSchedule(ctx context.Context, name string, change func(bef
 		}
 		switch version, err := docs.Put(ctx, space, driver.Document{Name: schedulePrefix + name, Data: data}, old.Version); {
 		case err == nil:
-			b.scheduler.learn(name, next, version)
+			b.scheduleIs(name, next, version)
 			return next.show(name, b.readTick(ctx, name)), nil
 		case try == tries || !errors.Is(err, job.Aborted):
 			return Schedule{}, err
@@ -302,7 +302,7 @@ func (b *Board) dropSchedule(ctx context.Context, name string, allowed func(*sch
 		}
 		switch err := docs.Delete(ctx, space, schedulePrefix+name, doc.Version); {
 		case err == nil:
-			b.scheduler.learn(name, nil, 0)
+			b.scheduleIs(name, nil, 0)
 			if err := b.deleteDocument(ctx, tickSpace, name); !errors.Is(err, job.NotFound) {
 				return err
 			}
@@ -313,6 +313,10 @@ func (b *Board) dropSchedule(ctx context.Context, name string, allowed func(*sch
 			return err
 		}
 	}
+}
+
+func lastIsOpen(by job.ID) error {
+	return job.Errorf(job.AlreadyExists, "the job of the schedule's last tick is open: %s", by)
 }
 
 // TriggerSchedule posts a schedule's job now, with an ID of the caller's or a new one, whether
@@ -326,9 +330,14 @@ func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*j
 	if err != nil {
 		return nil, err
 	}
-	if r.Overlap == OverlapCancel {
-		if err := b.cancelLast(ctx, []job.ID{b.readTick(ctx, name).ID}, id); err != nil {
+	if r.Overlap != OverlapAllow {
+		last := b.readTick(ctx, name)
+		by, err := b.overlap(ctx, r.Overlap, []job.ID{last.ID, b.tickID(name, last.At)}, id)
+		if err != nil {
 			return nil, err
+		}
+		if by != (job.ID{}) {
+			return nil, lastIsOpen(by)
 		}
 	}
 	posting := r.Job
@@ -340,7 +349,7 @@ func (b *Board) TriggerSchedule(ctx context.Context, name string, id job.ID) (*j
 	case err != nil:
 		return nil, err
 	case by != (job.ID{}):
-		return nil, job.Errorf(job.AlreadyExists, "the job of the schedule's last tick is open: %s", by)
+		return nil, lastIsOpen(by)
 	case result.Err != nil:
 		return nil, result.Err
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -296,6 +297,59 @@ func TestLateTicksAreLeftOut(t *testing.T) {
 	})
 }
 
+// TestJitterBeyondCatchUp: a tick that the jitter makes later than the schedule's catch-up is posted
+// when it is due, although a host begins to serve the board just before that or at that moment. The
+// catch-up counts from the latest that the jitter may make a tick.
+func TestJitterBeyondCatchUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		back   func(due, last time.Time) time.Time // when a host is there again; last is when the catch-up ends
+		missed bool
+	}{
+		"a minute before it is due": {func(due, _ time.Time) time.Time { return due.Add(-time.Minute) }, false},
+		"as it is due":              {func(due, _ time.Time) time.Time { return due }, false},
+		"as the catch-up ends":      {func(_, last time.Time) time.Time { return last.Add(-time.Second) }, false},
+		"after that":                {func(_, last time.Time) time.Time { return last.Add(time.Second) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				d := openStore(t)
+				s := Schedule{Name: "s", Every: 3 * time.Hour, Jitter: MaxJitter, CatchUp: MinCatchUp, Job: job.Posting{Name: "x"}}
+				first := time.Now().Add(s.Every)
+				for jitter(s.Name, first, s.Jitter) < 10*time.Minute {
+					s.Name += "s"
+				}
+				due, last := first.Add(jitter(s.Name, first, s.Jitter)), first.Add(s.Jitter+s.CatchUp)
+				running(t, d, 1, func(hosts []*Board) {
+					if _, err := hosts[0].PutSchedule(t.Context(), s, nil); err != nil {
+						t.Fatal(err)
+					}
+					if r := rests(t, hosts[0]); !r.Due.Equal(due) {
+						t.Errorf("the board rests until %v, want %v", r.Due, due)
+					}
+				})
+				back := c.back(due, last)
+				_ = sleep.For(t.Context(), time.Until(back))
+				running(t, d, 1, func(hosts []*Board) {
+					b := hosts[0]
+					if shown, err := b.Schedule(t.Context(), s.Name); err != nil || back.Before(due) && !shown.NextAt.Equal(first) {
+						t.Errorf("the next tick is said to be at %v, %v; want %v", shown.NextAt, err, first)
+					}
+					_ = sleep.For(t.Context(), time.Until(later(due, back))+time.Second)
+					at, posted := postedAt(t, b)[b.tickID(s.Name, first)]
+					if posted == c.missed || posted && (at.Before(due.Truncate(time.Microsecond)) || at.After(later(due, back).Add(time.Second))) {
+						t.Errorf("it was posted: %v, at %v; it is due at %v, and the host is back at %v", posted, at, due, back)
+					}
+					if missed := b.Metrics().TicksMissed.Load() > 0; missed != c.missed {
+						t.Errorf("that it was left out was said: %v", missed)
+					}
+				})
+			})
+		})
+	}
+}
+
 // TestScheduleRecord holds the form of a schedule in the store.
 func TestScheduleRecord(t *testing.T) {
 	t.Parallel()
@@ -323,7 +377,7 @@ func TestTickIsOfTheScheduleBefore(t *testing.T) {
 	began := time.Now().Truncate(time.Millisecond)
 	before := &scheduleRecord{Every: time.Hour, Anchor: began, Since: began, CatchUp: time.Hour}
 	s.learn("s", before, 1)
-	s.sync(nil)
+	s.sync(nil, time.Time{})
 	tick, wait := s.take(began.Add(time.Hour))
 	if tick == nil {
 		t.Fatalf("nothing is due, for %v", wait)
@@ -434,5 +488,58 @@ func TestTickPostedWhereLeftOut(t *testing.T) {
 		if r := b.readTick(ctx, name); !r.At.Equal(c.at) || !r.Posted.Equal(c.last) || r.ID != id(c.last) || (r.Problem != "") != c.problem {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// TestCancelsOnlyWhatCameBefore: of a schedule that cancels, the newest job is the one that is open,
+// also where a host comes to a tick when others have posted it, or a later one.
+func TestCancelsOnlyWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps  string // ticks by their number, and t for one that is triggered, in the order in which hosts come to them
+		newest int    // the step whose job is to be open
+	}{
+		"one after the other":                      {"1 2 3", 2},
+		"a later tick was posted":                  {"1 3 2", 1},
+		"the tick was posted":                      {"1 2 2", 1},
+		"one was triggered":                        {"1 t", 1},
+		"one was triggered before the tick":        {"1 t 2", 2},
+		"one was triggered after the tick":         {"1 2 t 2", 2},
+		"one was triggered before it and after it": {"1 t 2 t 2", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				ctx, b := t.Context(), start(t, openStore(t), Spec{})
+				s := Schedule{Name: "s", Every: time.Minute, Overlap: OverlapCancel, Paused: true, Job: job.Posting{Name: "x"}}
+				if _, err := b.PutSchedule(ctx, s, nil); err != nil {
+					t.Fatal(err)
+				}
+				_, r, err := b.readSchedule(ctx, s.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tick := func(n int) time.Time { return time.Now().Add(time.Duration(n-10) * s.Every) }
+				var jobs []job.ID
+				for step := range strings.FieldsSeq(c.steps) {
+					if n, err := strconv.Atoi(step); err == nil {
+						if !b.tick(ctx, &dueTick{of: &scheduled{name: s.Name}, record: r, at: tick(n), last: tick(n - 1)}) {
+							t.Fatalf("tick %d is to be tried again", n)
+						}
+						jobs = append(jobs, b.tickID(s.Name, tick(n)))
+						continue
+					}
+					j, err := b.TriggerSchedule(ctx, s.Name, job.ID{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					jobs = append(jobs, j.ID)
+				}
+				open := postedAt(t, b)
+				if _, ok := open[jobs[c.newest]]; !ok || len(open) != 1 {
+					t.Errorf("of the jobs %v those are open that were posted so: %v; want that of step %d", jobs, open, c.newest)
+				}
+			})
+		})
 	}
 }

@@ -24,6 +24,7 @@ type scheduler struct {
 	all    map[string]*scheduled
 	due    dueHeap
 	synced bool          // all schedules are known, and how far they are
+	asking bool          // a watch has begun after which how far they are is read once more
 	wake   chan struct{} // has room for one
 
 	declared declaration // see SetSchedules
@@ -46,6 +47,7 @@ type scheduled struct {
 	next    time.Time // the one that comes; zero: none
 	at      time.Time // when that is to be posted, or tried again
 	failed  int       // tries of it
+	held    bool      // it was imported, and how far it is may be yet to come: it has no ticks
 	running bool      // by a goroutine; it is not in the heap
 	place   int       // in the heap; -1: it is not in it
 }
@@ -64,8 +66,9 @@ func (s *scheduler) count() int {
 	return len(s.all)
 }
 
-// learn takes news of a schedule; nil: it was deleted.
-func (s *scheduler) learn(name string, r *scheduleRecord, version uint64) {
+// learn takes news of a schedule; nil: it was deleted. It reports whether the schedule was
+// imported, and how far it is has to be read for it to begin.
+func (s *scheduler) learn(name string, r *scheduleRecord, version uint64) (imported bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.all[name]
@@ -75,18 +78,34 @@ func (s *scheduler) learn(name string, r *scheduleRecord, version uint64) {
 			delete(s.all, name)
 			s.compare(name)
 		}
-		return
+		return false
 	}
 	if known == nil {
 		known = &scheduled{name: name, place: -1}
 		s.all[name] = known
 	} else if version <= known.version {
-		return
+		return false
+	}
+	if imported = !r.Imported.IsZero() && (known.record == nil || !r.Imported.Equal(known.record.Imported)); imported {
+		known.held = true
 	}
 	known.record, known.version, known.failed = r, version, 0
 	known.table, _ = r.table() // one that cannot be read has no ticks
 	s.plan(known)
 	s.compare(name)
+	return imported && !s.asking
+}
+
+// holds reports whether schedules that were imported have yet to begin.
+func (s *scheduler) holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.all {
+		if k.held {
+			return true
+		}
+	}
+	return false
 }
 
 // plan puts a schedule where it belongs in the heap, with the tick that comes next. It is
@@ -94,7 +113,7 @@ func (s *scheduler) learn(name string, r *scheduleRecord, version uint64) {
 func (s *scheduler) plan(k *scheduled) {
 	s.remove(k)
 	k.next = time.Time{}
-	if k.table == nil || k.record.Paused || k.running || !s.synced {
+	if k.table == nil || k.record.Paused || k.running || k.held || !s.synced {
 		return
 	}
 	if k.next = k.table.Next(k.record.from(k.last)); k.next.IsZero() {
@@ -167,16 +186,18 @@ func (s *scheduler) handled(t *dueTick, done bool) {
 func (s *scheduler) anew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asking = true
 	for _, k := range s.all {
 		k.version = 0
 	}
 }
 
-// sync begins to post, now that all schedules are known, and how far each is.
-func (s *scheduler) sync(last map[string]time.Time) {
+// sync begins to post, now that all schedules are known, and how far each is; but not for those
+// that were imported in a pause, if not zero, that went on before it was asked how far they are.
+func (s *scheduler) sync(last map[string]time.Time, pause time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.synced = true
+	s.synced, s.asking = true, false
 	for name, k := range s.all {
 		if k.version == 0 {
 			s.remove(k)
@@ -184,6 +205,7 @@ func (s *scheduler) sync(last map[string]time.Time) {
 			s.compare(name)
 			continue
 		}
+		k.held = !pause.IsZero() && k.record.Imported.Equal(pause)
 		k.last = later(k.last, last[name])
 		s.plan(k)
 	}
@@ -221,22 +243,34 @@ func (h *dueHeap) Pop() any {
 func (b *Board) learnSchedule(doc driver.Document, deleted bool) {
 	name := strings.TrimPrefix(doc.Name, schedulePrefix)
 	if deleted {
-		b.scheduler.learn(name, nil, doc.Version)
+		b.scheduleIs(name, nil, doc.Version)
 		return
 	}
 	var r scheduleRecord
 	if err := json.Unmarshal(doc.Data, &r); err != nil {
 		b.log.Warn("the record of a schedule cannot be read: it has no ticks", "schedule", name, "error", err)
 	}
-	b.scheduler.learn(name, &r, doc.Version)
+	b.scheduleIs(name, &r, doc.Version)
+}
+
+// scheduleIs takes news of a schedule; nil: it was deleted. Of one that was imported it is read
+// how far it is once the pause is over in which all of that comes: now, if it is.
+func (b *Board) scheduleIs(name string, r *scheduleRecord, version uint64) {
+	if !b.scheduler.learn(name, r, version) {
+		return
+	}
+	if pause, on := b.pause.since(); !on || !r.Imported.Equal(pause) {
+		b.settings.anew()
+	}
 }
 
 // syncSchedules reads how far the schedules are.
 func (b *Board) syncSchedules(ctx context.Context) error {
 	if b.scheduler.count() == 0 { // as on most boards, which need not ask
-		b.scheduler.sync(nil)
+		b.scheduler.sync(nil, time.Time{})
 		return nil
 	}
+	pause, _ := b.pause.since()
 	docs, err := b.driver.Documents().List(ctx, driver.Space{Board: b.spec.Key, Name: tickSpace}, "", 0)
 	if err != nil {
 		return err
@@ -247,7 +281,7 @@ func (b *Board) syncSchedules(ctx context.Context) error {
 		_ = json.Unmarshal(docs[i].Data, &r) // else its ticks are tried again, which posts none twice
 		last[docs[i].Name] = r.At
 	}
-	b.scheduler.sync(last)
+	b.scheduler.sync(last, pause)
 	return nil
 }
 

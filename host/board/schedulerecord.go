@@ -24,6 +24,10 @@ type scheduleRecord struct {
 	Since    time.Time     `json:"since"`  // ticks before are not its own
 	Revision uint64        `json:"revision"`
 	Declared bool          `json:"declared,omitempty"` // in the configuration of a host; see SetSchedules
+
+	// Imported is when the pause of the board began in which the schedule was imported: it has
+	// no ticks while that goes on.
+	Imported time.Time `json:"imported,omitzero"`
 }
 
 // table is the record's timetable.
@@ -37,8 +41,9 @@ func (r *scheduleRecord) table() (*timetable.Timetable, error) {
 // from is after when the ticks come that are still to be handled, where last was.
 func (r *scheduleRecord) from(last time.Time) time.Time { return later(r.Since, last) }
 
-// late is until when ticks are too late by now.
-func (r *scheduleRecord) late(now time.Time) time.Time { return now.Add(-r.CatchUp) }
+// late is until when ticks are too late by now. The catch-up counts from the latest that the
+// jitter may make a tick, since one whose own is short waits for those before it.
+func (r *scheduleRecord) late(now time.Time) time.Time { return now.Add(-r.Jitter - r.CatchUp) }
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
@@ -65,6 +70,9 @@ func (s *Schedule) record(before *scheduleRecord, now time.Time) *scheduleRecord
 	next := &scheduleRecord{
 		Cron: s.Cron, Every: s.Every, Timezone: s.Timezone, Job: s.Job, Overlap: s.Overlap,
 		CatchUp: s.CatchUp, Jitter: s.Jitter, Paused: s.Paused, Anchor: now, Since: now,
+	}
+	if before != nil {
+		next.Imported = before.Imported
 	}
 	if before != nil && before.Cron == s.Cron && before.Every == s.Every && before.Timezone == s.Timezone && before.Paused == s.Paused {
 		next.Anchor, next.Since = before.Anchor, before.Since

@@ -27,15 +27,20 @@ func (w *settingsWatch) watch(ctx context.Context) (context.Context, context.Can
 	return ctx, end
 }
 
+// anew ends the watch that goes on, if there is one.
+func (w *settingsWatch) anew() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end != nil {
+		w.end()
+	}
+}
+
 // settingsAnew has everything read again that all hosts of the board share, and believed whatever
 // its versions are: the store is another one, or was put back.
 func (b *Board) settingsAnew() {
 	b.forgetVersions()
-	b.settings.mu.Lock()
-	defer b.settings.mu.Unlock()
-	if b.settings.end != nil {
-		b.settings.end()
-	}
+	b.settings.anew()
 }
 
 // forgetVersions prepares for news of a watch that begins: what it does not tell of by its Synced
@@ -113,14 +118,14 @@ func (b *Board) learnSetting(change driver.DocumentChange) {
 		b.learnLosses(doc, change.Deleted)
 	case doc.Name != pauseDocument:
 	case change.Deleted:
-		b.pause.learn(pauseRecord{}, doc.Version)
+		b.pauseIs(pauseRecord{}, doc.Version)
 	default:
 		b.learnPause(doc)
 	}
 }
 
 // followSettings learns of what all hosts of the board share and others changed. It reads
-// all of that again when settingsAnew says so.
+// all of that again when it is to begin anew.
 func (b *Board) followSettings(ctx context.Context) {
 	var wait backoff
 	for {

@@ -24,14 +24,13 @@ type tickRecord struct {
 	Problem string    `json:"problem,omitempty"`
 }
 
-// posted notes the job of a tick, unless that of a later one is there. A host that tried the
-// same tick, or the one after it, a moment earlier or later may have written that it was left
-// out: the job is nevertheless the last one.
+// posted notes the job of a tick, unless that of a later one is there, or one that was triggered
+// since the tick. A host that tried the same tick, or the one after it, a moment earlier or later
+// may have written that it was left out: the job is nevertheless the last one.
 func (r *tickRecord) posted(tick time.Time, id job.ID) {
-	if tick.Before(r.Posted) {
-		return
+	if !tick.Before(r.Posted) {
+		r.Posted, r.ID = tick, id
 	}
-	r.Posted, r.ID = tick, id
 	if !tick.Before(r.At) {
 		r.At, r.Problem = tick, ""
 	}
@@ -81,7 +80,7 @@ func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
 	case err == nil && t.record.Overlap == OverlapSkip && by != id:
 		b.leftOut(ctx, name, t.at, "job "+by.String()+" is open")
 	case err == nil, kind == job.AlreadyExists: // it was posted before, perhaps as the schedule was then
-	case time.Since(t.at) > t.record.CatchUp, kind == job.Invalid, kind == job.Unsupported:
+	case t.at.Before(t.record.late(time.Now())), kind == job.Invalid, kind == job.Unsupported:
 		b.metrics.TicksMissed.Add(1)
 		b.log.WarnContext(ctx, "a tick of a schedule is left out", "schedule", name, "tick", t.at, "error", err)
 		b.leftOut(ctx, name, t.at, job.MessageOf(err))
@@ -98,12 +97,8 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 	if err != nil {
 		return false, by, err
 	}
-	if t.record.Overlap == OverlapCancel {
-		last := []job.ID{b.readTick(ctx, t.of.name).ID} // after one that was left out, or was triggered, another one
-		if !t.last.IsZero() {
-			last = append(last, b.tickID(t.of.name, t.last))
-		}
-		if err := b.cancelLast(ctx, last, id); err != nil {
+	if t.record.Overlap != OverlapAllow {
+		if by, err = b.overlap(ctx, t.record.Overlap, b.jobsBefore(ctx, t), id); err != nil || by != (job.ID{}) {
 			return false, by, err
 		}
 	}
@@ -117,14 +112,52 @@ func (b *Board) tryTick(ctx context.Context, t *dueTick, id job.ID) (again bool,
 	return result.again, by, err
 }
 
-// cancelLast cancels the jobs of a schedule that may still be open when the one of an ID is posted.
-// Only if the store does not say what became of them, that one has to wait.
-func (b *Board) cancelLast(ctx context.Context, last []job.ID, next job.ID) error {
+// jobsBefore returns the jobs of a schedule that may be open as a tick comes: that of the tick
+// before and, after one that was left out or was triggered, the last one. Where another host has
+// handled this tick already, or a later one, the last one came then or since, and is to stay.
+func (b *Board) jobsBefore(ctx context.Context, t *dueTick) (ids []job.ID) {
+	if r := b.readTick(ctx, t.of.name); r.At.Before(t.at) {
+		ids = append(ids, r.ID)
+	}
+	if !t.last.IsZero() {
+		ids = append(ids, b.tickID(t.of.name, t.last))
+	}
+	return ids
+}
+
+// overlap looks at the jobs of a schedule that may still be open when the one of an ID is to be
+// posted: it cancels them, or returns one that is open, for which that one is left out.
+func (b *Board) overlap(ctx context.Context, what Overlap, last []job.ID, next job.ID) (by job.ID, err error) {
 	slices.SortFunc(last, func(a, b job.ID) int { return bytes.Compare(a[:], b[:]) })
 	last = slices.DeleteFunc(slices.Compact(last), func(id job.ID) bool { return id == next || id == job.ID{} })
-	if len(last) == 0 {
-		return nil
+	switch {
+	case len(last) == 0:
+		return by, nil
+	case what == OverlapCancel:
+		return by, b.cancelLast(ctx, last)
 	}
+	return b.openOf(ctx, last)
+}
+
+// openOf returns one of a schedule's jobs that is on the board; zero: none is. The schedule's key
+// says that of jobs alone which were posted in this store: where the board was imported, or moved
+// here, none of those that came along has it.
+func (b *Board) openOf(ctx context.Context, last []job.ID) (by job.ID, err error) {
+	records, err := b.read(ctx, last, 0)
+	if err != nil {
+		return by, err
+	}
+	for i := range records {
+		if isOpen(records[i].State) {
+			by = last[i]
+		}
+	}
+	return by, nil
+}
+
+// cancelLast cancels jobs of a schedule. Only if the store does not say what became of them, the
+// next one has to wait.
+func (b *Board) cancelLast(ctx context.Context, last []job.ID) error {
 	changes, err := b.Cancel(ctx, last, true)
 	for i := range changes {
 		switch job.KindOf(changes[i].Err) {

@@ -48,19 +48,25 @@ func timedOut(e *index.Entry) bool {
 	return c.Ends.Round(0).Sub(c.Since) > timeout-job.MinLease/2
 }
 
-// untimed leaves those entries to begin at once that a worker would be given ahead and that
-// have a timeout, which would run while they wait. They stay reserved until release.
+// untimed takes those entries out that a worker would be given ahead and that have a timeout,
+// which would run while they wait. They are given back at once, and nothing behind them is
+// looked for to give ahead: Take would offer the same ones again.
 func (c *claimer) untimed(entries []*index.Entry) []*index.Entry {
 	if c.most <= c.begins {
 		return entries
 	}
 	kept := entries[:0]
+	var back []job.ID
 	for _, e := range entries {
 		if len(c.claims)+len(kept) >= c.begins && timeoutOf(e) > 0 {
-			c.late = append(c.late, e.ID)
+			back = append(back, e.ID)
 			continue
 		}
 		kept = append(kept, e)
+	}
+	if len(back) > 0 {
+		c.board.index.Return(back...)
+		c.timed = true
 	}
 	return kept
 }

@@ -364,6 +364,23 @@ func TestWorkAhead(t *testing.T) {
 	})
 }
 
+// A call that waits for news, and may be given nothing ahead, keeps no job from others.
+func TestWorkAheadOfTimedJobs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := start(t, openStore(t), Spec{})
+		post(t, b, slices.Repeat([]job.Posting{{Name: "timed", Timeout: time.Hour}}, 3)...)
+		r, took := during(t, b, WorkRequest{Claims: ClaimRequest{Wait: 30 * time.Second}, Ahead: 5}, func() {
+			if n := len(claim(t, b, ClaimRequest{Owner: "other", Max: 5})); n != 3 {
+				t.Errorf("another worker got %d jobs, want 3", n)
+			}
+		})
+		if len(r.Claims) != 0 || took != 30*time.Second {
+			t.Errorf("%d claims after %v", len(r.Claims), took)
+		}
+	})
+}
+
 // A claim given ahead that lapses, or is given back, before it has begun uses up no
 // attempt; but not more than twice running.
 func TestWorkAheadAttempts(t *testing.T) {

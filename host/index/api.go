@@ -97,7 +97,7 @@ type Counts struct {
 	Ready         int64 // claimable now
 	Delayed       int64 // unclaimed, waiting for their time or held
 	Claimed       int64
-	OldestReadyAt time.Time // creation of the oldest ready job; zero if there is none
+	OldestReadyAt time.Time // since when the ready job could be claimed that waits for the longest time; zero if there is none
 }
 
 // PageRequest asks for a part of the open jobs in claim order.

@@ -127,7 +127,7 @@ func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 		ix.ids.add(e.ID, h)
 		ix.all.add(h)
 		ix.served(r, nil)
-	} else if !ix.replace(h, e, s) {
+	} else if !ix.replace(h, e, s, now) {
 		return false
 	}
 	r := ix.rows.at(h)
@@ -139,7 +139,7 @@ func (ix *Index) put(e *Entry, s *scoring, now time.Time) bool {
 }
 
 // replace writes news about a known job and leaves it in no place.
-func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
+func (ix *Index) replace(h uint32, e *Entry, s *scoring, now time.Time) bool {
 	r := ix.rows.at(h)
 	unseen := ix.sync != nil && r.seen != ix.syncs && (ix.sync.reset || ix.foreign(r))
 	r.seen = ix.syncs
@@ -148,6 +148,7 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 		return false
 	}
 	before := ix.claimOf(r)
+	since := ix.staysReady(r, e, now)
 	ix.withdraw(h, r)
 	another := !r.isOf(e)
 	if o := e.Order(); o != r.Order {
@@ -159,6 +160,9 @@ func (ix *Index) replace(h uint32, e *Entry, s *scoring) bool {
 		r.verdicts, r.turn = verdictCache{}, ix.nextTurn()
 	}
 	ix.fill(r, e)
+	if r.rare != 0 { // what is changed so has a status
+		ix.rares.at(r.rare).readySince = since
+	}
 	ix.regroup(r, e.key(), s)
 	ix.served(r, before)
 	return true

@@ -185,6 +185,71 @@ func TestOldestReady(t *testing.T) {
 	}
 }
 
+// TestReadySince: a ready job waits since it could be claimed, and of all ready ones that counts
+// which could be for the longest time, wherever it stands in the order.
+func TestReadySince(t *testing.T) {
+	t.Parallel()
+	after := func(d time.Duration) time.Time { return epoch.Add(d) }
+	changed := func(e *Entry, to time.Duration) *Entry {
+		c := at(e, int(e.Position)+1000)
+		c.ModifiedAt = after(to)
+		return c
+	}
+	givenBack := func(e *Entry, to time.Duration) []*Entry {
+		held := claimedBy(e, int(e.Position)+1000, "w", time.Hour)
+		c := changed(held, to)
+		c.Claim = nil
+		return []*Entry{e, held, c}
+	}
+	later := entry(1)
+	later.NotBefore = after(time.Hour)
+	held := entry(2)
+	held.Held = true
+	released := changed(held, time.Hour)
+	released.Held = false
+	urgent, early := changed(entry(3), time.Hour), changed(entry(3), time.Hour)
+	urgent.Status, urgent.Priority = []byte{1}, job.VeryHigh
+	early.Status, early.NotBefore = []byte{1}, after(time.Minute)
+	unknown := changed(entry(3), time.Hour)
+	unknown.Version++
+	unknown.Status = urgent.Status
+	var many []*Entry
+	for n := 1; n < ageMore; n++ {
+		many = append(many, givenBack(entry(n), time.Hour+time.Duration(n)*time.Minute)...)
+	}
+	low := entry(5)
+	low.Priority = job.Low
+	for name, test := range map[string]struct {
+		told []*Entry
+		want time.Time
+	}{
+		"delayed":                           {[]*Entry{later}, later.NotBefore},
+		"held back":                         {[]*Entry{held, released}, released.ModifiedAt},
+		"given back":                        {givenBack(entry(3), time.Hour), after(time.Hour)},
+		"given back, and another waits":     {append(givenBack(entry(3), time.Hour), entry(4)), entry(4).CreatedAt},
+		"given back, and a lower one waits": {append(givenBack(entry(3), time.Hour), low), low.CreatedAt},
+		"many were given back":              {append(many, entry(2*ageMore)), entry(2 * ageMore).CreatedAt},
+		"another priority":                  {[]*Entry{entry(3), urgent}, entry(3).CreatedAt},
+		"another priority, twice":           {[]*Entry{entry(3), urgent, changed(urgent, 2*time.Hour)}, entry(3).CreatedAt},
+		"another time that has passed":      {[]*Entry{entry(3), early}, entry(3).CreatedAt},
+		"more than one change":              {[]*Entry{entry(3), unknown}, after(time.Hour)},
+		"changed and then given back":       {append([]*Entry{entry(3)}, givenBack(urgent, 2*time.Hour)...), after(2 * time.Hour)},
+	} {
+		ix := New()
+		for _, e := range test.told {
+			ix.Put(e)
+		}
+		if got := ix.Count().OldestReadyAt; !got.Equal(test.want) {
+			t.Errorf("%s: since %v, want %v", name, got, test.want)
+		}
+		ix.Take(t.Context(), everyone(t, ix), len(test.told))
+		if got := ix.Count().OldestReadyAt; !got.Equal(test.want) {
+			t.Errorf("%s, and reserved: since %v, want %v", name, got, test.want)
+		}
+		ix.check(t)
+	}
+}
+
 // TestMemoryIsLetGo has a board that was large once.
 func TestMemoryIsLetGo(t *testing.T) {
 	t.Parallel()

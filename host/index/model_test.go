@@ -190,6 +190,17 @@ func (m *model) take(allow func(*Entry) bool, n int) (taken []*Entry) {
 	return taken
 }
 
+// readyAt returns since when a ready job could be claimed, where no change since leaves it ready.
+func readyAt(e *Entry) time.Time {
+	since := e.CreatedAt
+	for _, at := range []time.Time{e.ModifiedAt, e.NotBefore} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	return since
+}
+
 func (m *model) count() Counts {
 	var c Counts
 	for _, e := range m.jobs {
@@ -198,8 +209,8 @@ func (m *model) count() Counts {
 			c.Claimed++
 		case m.ready(e):
 			c.Ready++
-			if c.OldestReadyAt.IsZero() || e.CreatedAt.Before(c.OldestReadyAt) {
-				c.OldestReadyAt = e.CreatedAt
+			if since := readyAt(e); c.OldestReadyAt.IsZero() || since.Before(c.OldestReadyAt) {
+				c.OldestReadyAt = since
 			}
 		default:
 			c.Delayed++

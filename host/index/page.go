@@ -99,16 +99,43 @@ func (ix *Index) Rank(id job.ID, class *Class) (int64, bool) {
 	return int64(c.ready.before(h)), true
 }
 
-// ageGroups bounds the groups that oldestIn looks into.
-const ageGroups = 1024
+// ageGroups bounds the groups that oldestIn looks into, and ageMore the jobs that it looks at
+// besides the first of each.
+const (
+	ageGroups = 1024
+	ageMore   = 1024
+)
 
-// oldestReady returns the creation of the oldest ready job, in microseconds.
+// oldestReady returns since when the ready job could be claimed that could be for the longest
+// time, in microseconds.
 func (ix *Index) oldestReady() int64 {
-	oldest := ix.oldestIn(ix.ready)
+	oldest := ix.oldestIn(ix.ready, ix.readySince)
 	for h := range ix.reserved {
-		oldest = min(oldest, ix.rows.at(h).CreatedAt)
+		oldest = min(oldest, ix.readySince(ix.rows.at(h)))
 	}
 	return oldest
+}
+
+// readySince returns since when a ready job could be claimed, in microseconds: since it was made,
+// since the time that it had to wait for, or since it was given back or changed otherwise.
+func (ix *Index) readySince(r *row) int64 {
+	if r.rare != 0 {
+		if since := ix.rares.at(r.rare).readySince; since != 0 {
+			return since
+		}
+	}
+	return max(r.CreatedAt, r.modified, r.notBefore/int64(time.Microsecond))
+}
+
+// staysReady returns since when a row's job could be claimed, if e is the next change of it and
+// leaves it to be claimed, as one of its priority does; else 0.
+func (ix *Index) staysReady(r *row, e *Entry, now time.Time) int64 {
+	was := r.place == ready || r.place == reserved
+	is := e.Claim == nil && !e.Held && nanos(e.NotBefore) <= now.UnixNano()
+	if was && is && r.isOf(e) && e.Version == r.version+1 {
+		return ix.readySince(r)
+	}
+	return 0
 }
 
 // OldestOpen returns when the oldest open job was made; zero: there is none.
@@ -118,22 +145,35 @@ func (ix *Index) OldestOpen() time.Time {
 	if ix.all.len() == 0 {
 		return time.Time{}
 	}
-	return time.UnixMicro(ix.oldestIn(ix.all)).UTC()
+	return time.UnixMicro(ix.oldestIn(ix.all, madeAt)).UTC()
 }
 
-// oldestIn returns the creation of the oldest job of a set, in microseconds. Jobs of equal
-// rank are in order of age, so only the first of each rank is looked at; with more than
-// ageGroups ranks, only those.
-func (ix *Index) oldestIn(set *ordered) int64 {
-	oldest := int64(math.MaxInt64)
+func madeAt(r *row) int64 { return r.CreatedAt }
+
+// oldestIn returns the earliest of a set's times, in microseconds, of which none is of before its
+// job was made. Jobs of equal rank are in order of age: so of each rank they are looked at until
+// one was made after the earliest time so far. With more than ageGroups ranks, only those are
+// looked into, and when ageMore jobs were looked at, only the first of each.
+func (ix *Index) oldestIn(set *ordered, of func(*row) int64) int64 {
+	oldest, more := int64(math.MaxInt64), ageMore
 	h, ok := set.min()
 	for range ageGroups {
 		if !ok {
 			break
 		}
-		r := ix.rows.at(h)
-		oldest = min(oldest, r.CreatedAt)
-		ix.rows.at(pivot).move(r.LastAlike())
+		rank := ix.rows.at(h).Order
+		set.from(h, func(next uint32) bool {
+			r := ix.rows.at(next)
+			if !r.Alike(&rank) || r.CreatedAt >= oldest || next != h && more == 0 {
+				return false
+			}
+			if next != h {
+				more--
+			}
+			oldest = min(oldest, of(r))
+			return true
+		})
+		ix.rows.at(pivot).move(rank.LastAlike())
 		ok = false
 		set.from(pivot, func(next uint32) bool {
 			h, ok = next, true

@@ -60,6 +60,7 @@ type rare struct {
 	status, extra []byte
 	labels        []job.Label // all of them, if they are too many for the row
 	claim         *Claim      // replaced, never changed
+	readySince    int64       // unix microseconds, of a ready job whose last change was none of that; else 0
 }
 
 // isOf reports whether an entry is of the posting that the row is of. A uuid can be

@@ -70,7 +70,7 @@ func (m *metered) allowed(ctx context.Context, board, tenant config.Limits) allo
 		if ofBoard > 0 {
 			most, a.whose[key], a.said[key] = max(ofBoard-own, -1), "board", ofBoard
 		}
-		if left := q.atOnce(of, key, ofTenant, now) - others - own; ofTenant > 0 && (most == 0 || left < most) {
+		if left := q.atOnce(of, key, ofTenant, now) - others - own; ofTenant > 0 && (ofBoard == 0 || left < most) {
 			most, a.whose[key], a.said[key] = max(left, -1), "tenant", ofTenant
 		}
 		if most == 0 && a.said[key] > 0 {
@@ -109,7 +109,7 @@ func (b *Board) others(ctx context.Context, limits config.Limits) driver.Counts 
 // Apply bounds posts and claims, and lets everything else through.
 func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []driver.Result {
 	ofBoard, ofTenant := m.of.Limits(), m.of.quotas.Limits(m.of.spec.Tenant)
-	if !stored(ofBoard) && !stored(ofTenant) {
+	if !stored(ofBoard) && !stored(ofTenant) || !slices.ContainsFunc(ops, bounds) {
 		return m.Driver.Apply(ctx, board, ops)
 	}
 	if ofTenant.PostsPerSecond > 0 && slices.ContainsFunc(ops, func(op driver.Op) bool { return op.Kind == driver.Post }) {
@@ -142,6 +142,10 @@ func (m *metered) Apply(ctx context.Context, board string, ops []driver.Op) []dr
 	b.giveBack()
 	return results
 }
+
+// bounds reports whether an op takes something of a limit. Whatever ends something makes room, and is
+// counted when the store is asked for its counts.
+func bounds(op driver.Op) bool { return op.Kind == driver.Post || op.Kind == driver.Claim }
 
 // bounded is one Apply.
 type bounded struct {

@@ -2,8 +2,8 @@ package recording
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"sync"
@@ -70,28 +70,34 @@ func New(o Options) *Log {
 	return &Log{options: o, wake: make(chan struct{}, 1)}
 }
 
-// Run writes what is told until ctx ends, and then what was told until then. It
-// may run once.
+// Run writes what is told until ctx ends, and then what was told until then. What
+// is told after an error is left out until the next look for what is too old, so that a
+// full disk is not tried with each change. It may run once.
 func (l *Log) Run(ctx context.Context) {
-	var failed string
 	old := time.NewTicker(tidyEvery)
 	defer old.Stop()
-	err := l.tidy()
-	for {
+	untidy, unwritten, said := l.tidy(), error(nil), ""
+	for pause := false; ; {
 		select {
 		case <-ctx.Done():
+			pause = false
 		case <-l.wake:
 		case <-old.C:
 			if l.file != nil && time.Since(l.born) > l.keep() {
 				l.end() // nothing happens here; the next change begins another one
 			}
-			err = l.tidy()
+			pause, untidy = false, l.tidy()
 		}
-		if err = errors.Join(err, l.write()); err != nil && err.Error() != failed {
-			failed = err.Error()
+		if pause {
+			l.leaveOut()
+		} else if tried, err := l.write(); tried {
+			pause, unwritten = err != nil, err
+		}
+		if err := cmp.Or(unwritten, untidy); err == nil {
+			said = ""
+		} else if err.Error() != said {
+			said = err.Error()
 			l.options.Logger.Error("what happens on the board cannot be recorded", "board", l.options.Board, "error", err)
-		} else if err == nil {
-			failed = ""
 		}
 		if ctx.Err() != nil {
 			break
@@ -168,8 +174,19 @@ func (l *Log) keep() time.Duration {
 	return l.options.Keep
 }
 
-// write writes what is in the queue. After an error what follows is a gap.
-func (l *Log) write() (err error) {
+// leaveOut gives up what is in the queue.
+func (l *Log) leaveOut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(l.queue)
+	for _, done := range l.flushes {
+		close(done)
+	}
+	l.queue, l.flushes = nil, nil
+}
+
+// write writes what is in the queue, if anything is. After an error what follows is a gap.
+func (l *Log) write() (tried bool, err error) {
 	l.mu.Lock()
 	queue, gap, missing, s, flushes := l.queue, l.gap, l.missed, l.source, l.flushes
 	l.queue, l.gap, l.missed, l.flushes = nil, false, missed{}, nil
@@ -180,7 +197,7 @@ func (l *Log) write() (err error) {
 			close(done)
 		}
 		if err != nil {
-			l.end()
+			_ = l.close() // the error is told already
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.drop(queue[written:])
@@ -192,29 +209,29 @@ func (l *Log) write() (err error) {
 		l.gap = l.gap || gap
 		l.missed.add(missing)
 		l.mu.Unlock()
-		return nil
+		return false, nil
 	}
 	if l.file == nil || gap || l.size >= l.options.Segment || time.Since(l.born) >= l.keep()/parts {
 		if err := l.begin(s, gap, missing); err != nil {
-			return err
+			return true, err
 		}
 		missing = missed{}
 	}
 	for i := range queue {
 		if l.size >= l.options.Segment {
 			if err := l.begin(s, false, missed{}); err != nil {
-				return err
+				return true, err
 			}
 		}
 		if err := l.put(lineOf(&queue[i], false)); err != nil {
-			return err
+			return true, err
 		}
 		written++
 	}
 	if err := failpoint.Fail("recording/before-flush"); err != nil {
-		return err
+		return true, err
 	}
 	err = l.out.Flush()
 	failpoint.Hit("recording/after-flush")
-	return err
+	return true, err
 }

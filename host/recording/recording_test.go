@@ -3,11 +3,14 @@ package recording_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -257,6 +260,87 @@ func TestTooFast(t *testing.T) {
 	}
 	if l := got[2]; l.Claims != 3 || !l.Since.Equal(taken(3, nil).At) || !l.At.Equal(taken(9, nil).At) {
 		t.Errorf("what was lost: %+v", l)
+	}
+}
+
+// counter is what a log said.
+type counter struct {
+	slog.Handler
+
+	mu   sync.Mutex
+	said []string
+}
+
+// Enabled reports that everything is kept.
+func (c *counter) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle keeps a record.
+func (c *counter) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		text += " " + a.String()
+		return true
+	})
+	c.said = append(c.said, text)
+	return nil
+}
+
+// TestUnwritten: a recording that cannot be written says so once and leaves no file behind. It goes
+// on, behind a gap, within a minute after it can be written again.
+func TestUnwritten(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(folder string, o open) (mend func() error, err error){
+		"the folder cannot be made": func(folder string, _ open) (func() error, error) {
+			return func() error { return os.Remove(folder) }, os.WriteFile(folder, nil, 0o600)
+		},
+		"a file cannot be begun": func(_ string, o open) (func() error, error) {
+			o[0].Job.Facts = []policy.Fact{math.NaN(), nil, nil} // which JSON does not have
+			return func() error { o[0].Job.Facts[0] = nil; return nil }, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log counter
+				o, standing := recording.Options{Folder: filepath.Join(t.TempDir(), "r"), Board: "a/b", Keep: time.Hour, Logger: slog.New(&log)}, open{stands(0)}
+				mend, err := breaks(o.Folder, standing)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, source, stop := started(t, o, standing)
+				tell := func(times int) {
+					for n := range times {
+						source.Tell([]board.Happening{taken(n, nil)})
+						l.Flush(t.Context())
+					}
+				}
+				for range 3 {
+					tell(20)
+					time.Sleep(time.Minute)
+				}
+				tell(20)
+				if len(log.said) != 1 || strings.Contains(log.said[0], "\n") {
+					t.Errorf("it was said: %q", log.said)
+				}
+				if files, err := filepath.Glob(filepath.Join(o.Folder, "*")); err != nil || len(files) > 0 {
+					t.Errorf("%v, %v are left", files, err)
+				}
+				if err := mend(); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute + 1)
+				tell(2)
+				stop()
+				if list := lines(t, o.Folder); events(list) != "begin gap lost open claim claim" || list[2].Claims != 80 {
+					t.Errorf("it has %s: %+v", events(list), list)
+				}
+				if len(log.said) != 1 {
+					t.Errorf("it was said: %q", log.said)
+				}
+			})
+		})
 	}
 }
 

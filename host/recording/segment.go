@@ -41,9 +41,16 @@ func (l *Log) begin(s *source, gap bool, missing missed) error {
 		return err
 	}
 	failpoint.Hit("recording/segment-begun")
-	l.next++
 	l.out, l.size, l.born = bufio.NewWriterSize(l.file, 64<<10), 0, time.Now()
-	return l.stand(s, gap, missing)
+	if err = l.stand(s, gap, missing); err == nil {
+		err = l.out.Flush()
+	}
+	if err != nil { // each try would leave a file, and the next one looks at all of them
+		_ = l.close()
+		return errors.Join(err, os.Remove(path))
+	}
+	l.next++
+	return nil
 }
 
 // stand writes what is open.
@@ -92,13 +99,19 @@ func (l *Log) put(line Line) error {
 
 // end ends the segment.
 func (l *Log) end() {
-	if l.file == nil {
-		return
-	}
-	if err := errors.Join(l.out.Flush(), l.file.Close()); err != nil {
+	if err := l.close(); err != nil {
 		l.options.Logger.Warn("the end of a recording could not be written", "board", l.options.Board, "error", err)
 	}
+}
+
+// close ends the segment, if there is one.
+func (l *Log) close() error {
+	if l.file == nil {
+		return nil
+	}
+	err := errors.Join(l.out.Flush(), l.file.Close())
 	l.file = nil
+	return err
 }
 
 // tidy takes away segments that are too old or too many, but never the one that

@@ -77,6 +77,8 @@ func TestCheckAdmin(t *testing.T) {
 	operator := tenant.Principal{Tenant: "default", TokenName: "op", Roles: []tenant.Role{tenant.Operator}}
 	bound := admin
 	bound.Boards = []string{"a"}
+	boundOperator := operator
+	boundOperator.Boards = []string{"a"}
 	for name, c := range map[string]struct {
 		who          tenant.Principal
 		call, of, on string
@@ -93,10 +95,20 @@ func TestCheckAdmin(t *testing.T) {
 		"bound, its board":     {bound, "UpdateBoard", "", "a", "acme", job.NoKind},
 		"bound, another board": {bound, "UpdateBoard", "", "b", "", job.PermissionDenied},
 		"bound, harmless":      {bound, "ListBackends", "", "", "acme", job.NoKind},
+
+		"bound operator, its board":              {boundOperator, "DeleteBoard", "", "a", "default", job.NoKind},
+		"bound operator, another's of that name": {boundOperator, "DeleteBoard", "acme", "a", "", job.PermissionDenied},
+		"bound operator, operators' call":        {boundOperator, "CreateTenant", "acme", "", "", job.PermissionDenied},
+		"bound operator, harmless":               {boundOperator, "ListServers", "", "", "default", job.NoKind},
 	} {
 		got, err := c.who.CheckAdmin(c.call, c.of, c.on)
 		if got != c.tenant || job.KindOf(err) != c.kind {
 			t.Errorf("%s: got %q, %v; want %q, %v", name, got, err, c.tenant, c.kind)
+		}
+	}
+	for _, call := range []string{"BackupBackend", "ReleasePlace", "ReloadConfig", "DrainServer", "DeleteTenant", "ListPlaces"} {
+		if err := boundOperator.Check(call, ""); job.KindOf(err) != job.PermissionDenied {
+			t.Errorf("an operator who is bound to a board calls %s: %v", call, err)
 		}
 	}
 	for role, ok := range map[tenant.Role]bool{tenant.Worker: true, tenant.TenantAdmin: true, tenant.Operator: false, tenant.Metrics: false} {

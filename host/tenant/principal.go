@@ -112,6 +112,9 @@ func (p *Principal) Check(call, board string) error {
 		return job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; %s needs one of [%s]",
 			p.TokenName, join(p.Roles), call, join(allowed))
 	}
+	if len(p.Boards) > 0 && slices.Equal(allowed, operators) && !harmless[call] {
+		return job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s]; %s concerns more than boards", p.TokenName, strings.Join(p.Boards, ", "), call)
+	}
 	if board != "" && !p.Sees(board) {
 		return job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s], and %q is none of them",
 			p.TokenName, strings.Join(p.Boards, ", "), Clip(board))
@@ -136,6 +139,9 @@ func (p *Principal) CheckAdmin(call, tenant, board string) (string, error) {
 	}
 	if !p.Has(Operator) {
 		return "", NoTenant(tenant)
+	}
+	if len(p.Boards) > 0 {
+		return "", job.Errorf(job.PermissionDenied, "token %q is bound to the boards [%s], which are none of another tenant's", p.TokenName, strings.Join(p.Boards, ", "))
 	}
 	return tenant, nil
 }

@@ -58,9 +58,9 @@ var (
 	operators = []Role{Operator}
 )
 
-// harmless are the calls of AdminService that concern a whole tenant and that a
+// harmless are the calls of AdminService that concern a whole tenant, or all, and that a
 // token bound to some boards may make all the same.
-var harmless = map[string]bool{"ListTenants": true, "ListBackends": true, "ListPolicies": true, "ListTenantBoards": true}
+var harmless = map[string]bool{"ListTenants": true, "ListBackends": true, "ListPolicies": true, "ListTenantBoards": true, "ListServers": true}
 
 // Routine reports whether a call is one of those by which posters and workers do
 // their work.

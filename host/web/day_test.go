@@ -238,6 +238,37 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
+// TestAwake: a page that fetches itself says whether anybody has done something since, and shows
+// where one signs in as soon as its visit is over.
+func TestAwake(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	tab := chromium(t)
+	run(tab, t, "signing in", signIn(s.server.URL, viewerSecret))
+	fetches := func(after string) bool { // with that it does so by itself, as if its updates had been paused
+		t.Helper()
+		return value[bool](tab, t, fmt.Sprintf(`new Promise((done) => {
+			const ask = window.fetch;
+			window.fetch = (where, how) => { window.fetch = ask; done("Boardd-By-Itself" in how.headers); return ask(where, how); };
+			%s;
+			document.querySelector("#updates").click();
+			document.querySelector("#updates").click();
+		})`, after), chromedp.EvalAwaitPromise)
+	}
+	if !fetches("") {
+		t.Error("what nobody asked for counts as somebody's doing")
+	}
+	if fetches(`document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Shift", bubbles: true }))`) {
+		t.Error("what somebody did does not count")
+	}
+	if !fetches("") {
+		t.Error("what somebody did counts twice")
+	}
+	value[bool](tab, t, `fetch("/ui/signout", { method: "POST",
+		body: new URLSearchParams({ form: document.querySelector("input[name=form]").value }) }).then(() => true)`, chromedp.EvalAwaitPromise)
+	run(tab, t, "looking after signing out elsewhere", shows("The token is exchanged"))
+}
+
 // tabTo goes through the page with the keyboard until something holds.
 func tabTo(tab context.Context, t *testing.T, so string) {
 	t.Helper()

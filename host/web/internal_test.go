@@ -2,6 +2,8 @@ package web
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +43,39 @@ func TestVisits(t *testing.T) {
 	s.begin(nil)
 	if len(s.byID) != maxVisits || s.stands(first) {
 		t.Errorf("over the limit there are %d visits and the idlest stands: %v", len(s.byID), s.stands(first))
+	}
+}
+
+// TestPagesByThemselves: what an open page asks for by itself is answered, and does not keep its
+// visit from its end.
+func TestPagesByThemselves(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		pattern, path, header string
+		uses                  bool
+	}{
+		"a person":            {"GET /ui/boards/{board}", "/ui/boards/jobs", "", true},
+		"a page that fetches": {"GET /ui/boards/{board}", "/ui/boards/jobs", byItself, false},
+		"a page that listens": {"GET " + streamPath, "/ui/boards/jobs/live", "", false},
+	} {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		s := newVisits(func() time.Time { return now })
+		v := s.begin(nil)
+		var got *visit
+		mux := http.NewServeMux()
+		mux.HandleFunc(test.pattern, func(_ http.ResponseWriter, r *http.Request) { got = s.of(r) })
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, http.NoBody)
+		r.AddCookie(&http.Cookie{Name: cookieName(r), Value: v.id})
+		if test.header != "" {
+			r.Header.Set(test.header, "1")
+		}
+		now = now.Add(idleTime - 1)
+		if mux.ServeHTTP(httptest.NewRecorder(), r); got != v {
+			t.Errorf("%s: the visit is not known", name)
+		}
+		if now = now.Add(1); s.stands(v) != test.uses {
+			t.Errorf("%s: the visit stands %s after it began: %v, want %v", name, idleTime, s.stands(v), test.uses)
+		}
 	}
 }
 

@@ -162,6 +162,9 @@ func (s *lives) turn(l *live, n int) time.Duration {
 	return time.Duration(n%max(l.pages, 1)) * liveShare
 }
 
+// streamPath is the pattern of livePath.
+const streamPath = "/ui/boards/{board}/live"
+
 // livePath is where a page learns of what happens on a board after a cursor,
 // which must have been read before anything that the page shows.
 func livePath(boardName, cursor string) string {
@@ -184,14 +187,16 @@ func missed(ctx context.Context, b *board.Board, cursor string) bool {
 }
 
 // live streams a line each time the board has changed since the page was drawn,
-// until the page is left or its visitor is signed out.
+// until the page is left, its visitor is signed out, or the board is taken away: then
+// the browser connects again, to what is in its place.
 func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
-	b, err := v.session.Board(r.Context(), r.PathValue("board"), "WatchBoard")
+	shown, err := v.session.Show(r.Context(), r.PathValue("board"))
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
-	l, n, leave := u.lives.join(b)
+	defer shown.Release()
+	l, n, leave := u.lives.join(shown.Board)
 	if l == nil {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "the page cannot be kept up to date now: too many others are, or the server is shutting down", http.StatusServiceUnavailable)
@@ -200,7 +205,7 @@ func (u *UI) live(w http.ResponseWriter, r *http.Request, v *visit) {
 	defer leave()
 	// A browser that was cut off says which change it heard of last.
 	from := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("from"))
-	s := &stream{ui: u, writer: w, request: r, visit: v, board: b, live: l, n: n}
+	s := &stream{ui: u, writer: w, request: r, visit: v, board: shown.Board, gone: shown.Gone, live: l, n: n}
 	w.Header().Set("Content-Type", "text/event-stream")
 	if s.begin(from) {
 		s.follow()
@@ -215,6 +220,7 @@ type stream struct {
 	request *http.Request
 	visit   *visit
 	board   *board.Board
+	gone    <-chan struct{} // closed when nobody follows the board any more
 	live    *live
 	n       int    // it is the n-th that came to look
 	seen    uint64 // of the live's changes
@@ -225,6 +231,8 @@ type stream struct {
 func (s *stream) begin(from string) bool {
 	select {
 	case <-s.live.begun:
+	case <-s.gone:
+		return false
 	case <-s.request.Context().Done():
 		return false
 	case <-s.ui.stopping:
@@ -256,6 +264,8 @@ func (s *stream) follow() {
 			case <-beat.C:
 				text = "beat"
 			case <-look.C:
+			case <-s.gone:
+				return
 			case <-s.request.Context().Done():
 				return
 			case <-s.ui.stopping:

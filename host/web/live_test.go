@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	hostadmin "github.com/boardd/boardd/host/admin"
+	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -175,6 +177,47 @@ func TestStillPage(t *testing.T) {
 	if deadline.Load() == 0 {
 		t.Error("the end of the stream may take for ever")
 	}
+}
+
+// end reads to the end of the stream, which must come before the next beat.
+func (s *stream) end() {
+	s.t.Helper()
+	for s.lines.Scan() {
+		if s.lines.Text() == "event: beat" {
+			s.t.Fatal("the stream goes on")
+		}
+	}
+}
+
+// TestBoardIsTakenAway has the stream of a page end with its board, so that the browser connects
+// again: to the board that is in its place, which then tells what happened since.
+func TestBoardIsTakenAway(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	login, err := s.host.Login(t.Context(), operatorSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, made := hostadmin.Of(s.host, login), config.NewBoard("comes-and-goes")
+	made.Backend = "main"
+	create := func() {
+		t.Helper()
+		if _, err := as.CreateBoard(t.Context(), "acme", made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create()
+	b := s.signedIn(t, viewerSecret)
+	address := b.drawn("/ui/boards/comes-and-goes")
+	before := b.listen(t, address, "")
+	before.until("begun")
+	if err := as.DeleteBoard(t.Context(), "acme", "comes-and-goes", 0, false); err != nil {
+		t.Fatal(err)
+	}
+	before.end()
+	create()
+	post(t, s.board(t, adminSecret, "comes-and-goes"), job.Posting{Name: "new"})
+	b.listen(t, address, "").until("changed")
 }
 
 // TestNobodyLooksAtTheEnd has a page that comes late, when the pages are no longer

@@ -85,16 +85,23 @@ func (v *visit) over(now time.Time) bool {
 	return now.Sub(v.used) >= idleTime || now.Sub(v.begun) >= totalTime || v.session != nil && v.session.Holds() != nil
 }
 
-// of returns the visit that a request belongs to, or nil, and counts as its use.
+// byItself is the header of what a page fetches without anybody having done anything.
+const byItself = "Boardd-By-Itself"
+
+// of returns the visit that a request belongs to, or nil, and counts as its use, unless the
+// request is what an open page does by itself.
 func (s *visits) of(r *http.Request) *visit {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil {
 		return nil
 	}
-	return s.use(cookie.Value)
+	return s.find(cookie.Value, r.Header.Get(byItself) == "" && r.Pattern != "GET "+streamPath)
 }
 
-func (s *visits) use(id string) *visit {
+func (s *visits) use(id string) *visit { return s.find(id, true) }
+
+// find returns the visit with an id, or nil, and may count as its use.
+func (s *visits) find(id string, use bool) *visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, now := s.byID[id], s.now()
@@ -105,7 +112,9 @@ func (s *visits) use(id string) *visit {
 		delete(s.byID, id)
 		return nil
 	}
-	v.used = now
+	if use {
+		v.used = now
+	}
 	return v
 }
 

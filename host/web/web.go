@@ -57,7 +57,7 @@ func New(h *host.Host, c Config) *UI {
 	u.get("/ui/boards/{board}/jobs/{uuid}", u.jobPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}/details", u.detailsPage)
 	u.get("/ui/boards/{board}/jobs/{uuid}/book", u.bookPage)
-	u.get("/ui/boards/{board}/live", u.live)
+	u.get(streamPath, u.live)
 	u.get("/ui/boards/{board}/post", u.postPage)
 	u.change("/ui/boards/{board}/post", u.postJob)
 	u.get("/ui/boards/{board}/schedules", u.schedulesPage)

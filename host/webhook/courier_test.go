@@ -616,6 +616,43 @@ func (f forgetful) Watch(ctx context.Context, name string, after driver.Position
 	}
 }
 
+// TestWaitsSince: a job waits since it may be claimed: not while it is delayed, and anew each time
+// that it is given back.
+func TestWaitsSince(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{T: t, server: &httptest.Server{URL: "http://127.0.0.1:1"}}
+		hook := r.hook()
+		hook.Waiting = time.Minute
+		hook.Events, hook.Networks = nil, nil
+		h := newStore(t).host("one", hook)
+		defer h.stop()
+		want := func(n int, when string) {
+			t.Helper()
+			page, err := h.hooks.List(t.Context(), board.ListRequest{States: []job.State{job.Unclaimed, job.Claimed, job.Trashed}, Filter: `labels.event = "board.waiting"`})
+			if err != nil || len(page.Jobs) != n {
+				t.Errorf("%s: %d alarms, %v, want %d", when, len(page.Jobs), err, n)
+			}
+		}
+		results, err := h.jobs.Post(t.Context(), []job.Posting{{Name: "later", NotBefore: time.Now().Add(10 * time.Minute)}})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(results, err)
+		}
+		id := results[0].Job.ID
+		time.Sleep(10*time.Minute + 30*time.Second)
+		want(0, "half a minute after its time")
+		time.Sleep(time.Minute)
+		want(1, "after it has waited for long")
+		refs := h.claim(id)
+		time.Sleep(20 * time.Second) // no longer than its lease
+		h.done(h.jobs.Abandon(t.Context(), refs, board.AbandonOptions{}))
+		time.Sleep(30 * time.Second)
+		want(1, "half a minute after it was given back")
+		time.Sleep(time.Minute)
+		want(2, "after it has waited for long again")
+	})
+}
+
 // TestWaiting: that the oldest job waits is told once, until none waits for long any more.
 func TestWaiting(t *testing.T) {
 	t.Parallel()

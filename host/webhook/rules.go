@@ -97,7 +97,7 @@ func ParseNetwork(text string) (netip.Prefix, error) {
 type Target struct {
 	Observed bool // nothing is posted on it
 	Hooked   bool // it has webhooks itself
-	Used     bool // it has jobs or schedules that are none of deliveries
+	Used     bool // it has jobs, schedules or batches that are none of deliveries
 }
 
 // CheckTarget reports why a board cannot have the hook's deliveries.
@@ -108,7 +108,7 @@ func (h *Hook) CheckTarget(t Target) error {
 	case t.Hooked:
 		return job.Errorf(job.Invalid, "the board %q has webhooks itself: want one that has none", h.Deliveries)
 	case t.Used:
-		return job.Errorf(job.Precondition, "the board %q has jobs or schedules: want one that has nothing but deliveries", h.Deliveries)
+		return job.Errorf(job.Precondition, "the board %q has jobs, schedules or batches: want one that has nothing but deliveries", h.Deliveries)
 	}
 	return nil
 }

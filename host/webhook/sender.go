@@ -23,7 +23,7 @@ import (
 // How a sender works on the deliveries of a hook.
 const (
 	claimWait   = 30 * time.Second // for a delivery, at a time
-	leaseBeyond = 5 * time.Second  // what a lease has beyond the request's timeout
+	leaseBeyond = 5 * time.Second  // what a lease has beyond what the request's timeout needs
 	endWithin   = 10 * time.Second // to say what became of a delivery
 	turnPause   = time.Second      // before it is asked again whether the delivery before has ended
 	turnMost    = time.Minute
@@ -81,8 +81,17 @@ func (s *sender) run(ctx context.Context) {
 func (s *sender) request(most int) board.ClaimRequest {
 	return board.ClaimRequest{
 		Owner: s.owner, Names: []string{s.hook.Key()}, Max: most, Wait: claimWait,
-		Lease: min(s.hook.timeout()+leaseBeyond, s.board.Spec().MaxLease),
+		Lease: min(s.hook.timeout()*4/3+leaseBeyond, s.board.Spec().MaxLease),
 	}
+}
+
+// within returns how long the request of a delivery may take: no more than three quarters of
+// the lease, else another server may begin it meanwhile.
+func (s *sender) within(lease time.Duration) time.Duration {
+	if lease > 0 {
+		return min(s.hook.timeout(), lease*3/4)
+	}
+	return s.hook.timeout()
 }
 
 // send sends one delivery, and says what became of it.
@@ -178,11 +187,7 @@ func (s *sender) try(ctx context.Context, c *job.Claim) verdict {
 			return v
 		}
 	}
-	within := s.hook.timeout()
-	if c.Lease > 0 {
-		within = min(within, c.Lease*3/4) // else another server may begin it meanwhile
-	}
-	asking, cancel := context.WithTimeout(ctx, within)
+	asking, cancel := context.WithTimeout(ctx, s.within(c.Lease))
 	defer cancel()
 	v := s.ask(asking, c.ID.String(), d.Body)
 	if v.what != sent && ctx.Err() != nil {

@@ -56,6 +56,26 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestWholeTimeout: the lease that is asked for lets a request take as long as the webhook says, and
+// a shorter one, which is all that the board grants, ends after the request.
+func TestWholeTimeout(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ timeout, most, want time.Duration }{
+		{MinTimeout, time.Hour, MinTimeout},
+		{0, time.Hour, DefaultTimeout},
+		{16 * time.Second, time.Hour, 16 * time.Second},
+		{MaxTimeout - 1, time.Hour, MaxTimeout - 1},
+		{MaxTimeout, time.Hour, MaxTimeout},
+		{MaxTimeout, 40 * time.Second, 30 * time.Second},
+	} {
+		s := sender{hook: &Hook{Timeout: test.timeout}, board: board.New(nil, board.Spec{Name: "hooks", MaxLease: test.most})}
+		lease := s.request(1).Lease
+		if got := s.within(lease); got != test.want || lease <= got || lease > test.most {
+			t.Errorf("timeout %s, leases of at most %s: a request may take %s of a lease of %s, want %s", test.timeout, test.most, got, lease, test.want)
+		}
+	}
+}
+
 // TestTries: a delivery that cannot be made is tried MaxTries times, and is in the trash then.
 func TestTries(t *testing.T) {
 	t.Parallel()

@@ -359,3 +359,18 @@ func TestOperateStops(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A handler that is told to stop in its last operation, and finishes it, has done its job.
+func TestOperateIsDone(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := &client.Claim{Job: &client.Job{Operations: []*client.Operation{{Index: 0, Status: boarddv1.OperationStatus_SUCCESS}, {Index: 1}}}}
+	err := d.board(t).Operate(ctx, c, func(context.Context, *client.Operation) ([]byte, error) {
+		cancel(client.ErrTimeout)
+		return nil, nil
+	})
+	if diff := cmp.Diff([]string{"1 RUNNING", "1 SUCCESS"}, d.statuses); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}

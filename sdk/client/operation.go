@@ -34,7 +34,8 @@ func (b *Board) MarkOperations(ctx context.Context, c *Claim, status boarddv1.Op
 
 // Operate runs do on each operation of a claimed job that is not finished, in
 // order, and reports to the board how it goes: RUNNING before, SUCCESS with the
-// result after. It returns the first error, without another operation begun:
+// result after. Once all of them are done it returns nil, though ctx may have ended meanwhile.
+// It returns the first error, without another operation begun:
 //
 //   - of do, an error that wraps ErrTrash: the operation has failed, and those
 //     behind it
@@ -47,6 +48,9 @@ func (b *Board) Operate(ctx context.Context, c *Claim, do func(ctx context.Conte
 	for _, op := range c.GetJob().GetOperations() {
 		if finished(op.GetStatus()) {
 			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		started, err := b.StartOperation(ctx, c, op.GetIndex(), boarddv1.OperationStatus_RUNNING)
 		if err != nil {
@@ -69,9 +73,6 @@ func (b *Board) Operate(ctx context.Context, c *Claim, do func(ctx context.Conte
 		}
 		if _, err := b.FinishOperation(report, c, op.GetIndex(), boarddv1.OperationStatus_SUCCESS, result); err != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -228,10 +228,7 @@ func (t *trips) stop() {
 	if t.wait != nil {
 		t.wait.cancel()
 	}
-	for _, a := range t.ahead {
-		t.giveBackUnbegun(a.entry, ErrStopping.Error())
-	}
-	t.ahead = nil
+	t.giveBackAhead(ErrStopping.Error())
 }
 
 // request is a call's common part.

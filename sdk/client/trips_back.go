@@ -35,11 +35,13 @@ func (t *trips) returned(trip *trip) {
 		}
 	}
 	if trip.err != nil {
+		t.missed = true
 		if forGood(trip.err) {
 			t.refused(trip.err)
 		}
 		return
 	}
+	t.makeUp(trip.worked.tries)
 	t.notices(trip.worked.GetNotices())
 	t.take(trip.worked.GetClaims(), trip.sent)
 }
@@ -53,6 +55,7 @@ func (t *trips) answered(w *wait) {
 	switch {
 	case w.err == nil:
 	case t.closing, errors.Is(w.err, context.Canceled): // it was called off
+		t.missed = true
 		return
 	case !job.KindOf(w.err).Retryable():
 		t.refused(w.err)
@@ -67,10 +70,7 @@ func (t *trips) answered(w *wait) {
 		return
 	}
 	t.failed = 0
-	if t.missed || w.worked.tries > 1 {
-		t.missed = false
-		t.held.checkAll()
-	}
+	t.makeUp(w.worked.tries)
 	t.notices(w.worked.GetNotices())
 	claims := w.worked.GetClaims()
 	t.take(claims, w.sent)
@@ -82,16 +82,25 @@ func (t *trips) answered(w *wait) {
 	}
 }
 
+// makeUp makes up for notices that were lost with the answers to earlier calls, or to earlier
+// tries of this one: every claim is asked about, and what has not begun is given back, as
+// another worker may wait for it.
+func (t *trips) makeUp(tries int) {
+	if !t.missed && tries == 1 {
+		return
+	}
+	t.missed = false
+	t.held.checkAll()
+	t.giveBackAhead("another worker may wait")
+}
+
 // refused ends the worker: the server says for good that it may not work.
 func (t *trips) refused(err error) {
 	t.off = true
 	if job.KindOf(err) == job.Unauthenticated {
 		t.held.refuse(err)
 	}
-	for _, a := range t.ahead {
-		t.giveBackUnbegun(a.entry, ErrStopping.Error())
-	}
-	t.ahead = nil
+	t.giveBackAhead(ErrStopping.Error())
 	t.finish(err)
 }
 
@@ -175,6 +184,14 @@ func (t *trips) await(ctx context.Context, done <-chan delivered) error {
 	case <-ctx.Done():
 		return gaveUp("work", ctx.Err())
 	}
+}
+
+// giveBackAhead ends the claims that were given ahead and have not begun.
+func (t *trips) giveBackAhead(why string) {
+	for _, a := range t.ahead {
+		t.giveBackUnbegun(a.entry, why)
+	}
+	t.ahead = nil
 }
 
 // giveBackUnbegun ends a claim whose handler has not started.

@@ -183,6 +183,70 @@ func TestTripsAskAfterACut(t *testing.T) {
 	})
 }
 
+// A notice may be lost with the first answer to a trip that brings an ending, and with that to a
+// wait that the worker called off, here as a handler came free.
+func TestTripsAskAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		worker client.Worker
+		lost   bool // the first answer to the trip
+	}{
+		"trip": {client.Worker{MaxJobs: 2}, true},
+		"wait": {client.Worker{UntilEmpty: true}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := newModern()
+			fake.lease = time.Hour
+			var cut atomic.Bool
+			cut.Store(test.lost)
+			fake.refuse = func(op string) error {
+				if op == "consume" && cut.CompareAndSwap(true, false) {
+					return errUnavailable
+				}
+				return nil
+			}
+			test.worker.Concurrency = 2
+			test.worker.Handler = func(ctx context.Context, c *client.Claim) error {
+				if c.Job.Name == "short" {
+					time.Sleep(time.Second) // until it waits for notices
+					fake.mu.Lock()
+					defer fake.mu.Unlock()
+					fake.jobs[0].Labels = map[string]string{"cancel": "yes"}
+					return nil
+				}
+				begun := time.Now()
+				<-ctx.Done()
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("%s: the handler learned of its cancellation after %v", name, took)
+				}
+				return context.Cause(ctx)
+			}
+			modernWorker(t, fake, test.worker, "long", "short")
+			if diff := cmp.Diff([]string{"short consumed", "long consumed as CANCELED"}, fake.endings()); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		})
+	}
+}
+
+// What was given ahead goes back after a lost answer: that another worker waits may have been in it.
+func TestTripsGiveBackAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newModern()
+		aheadOf(t, fake, 5, func(*client.Board, func()) {
+			held := fake.claimed()
+			fake.notices <- nil
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if now := fake.claimed(); len(held) != 6 || len(now) != 1 {
+				t.Errorf("it held %q, and after the cut %q", held, now)
+			}
+		})
+	})
+}
+
 // aheadOf is a worker that has one handler running, and the jobs that it holds ahead.
 func aheadOf(t *testing.T, fake *fakeBoard, ahead int, meanwhile func(board *client.Board, stop func())) {
 	t.Helper()

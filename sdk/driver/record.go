@@ -81,9 +81,10 @@ const (
 
 	// InboxPostings are what others have left in the store to be posted on the board, and
 	// what is neither posted nor refused: only what can be seen committed, in the order in
-	// which this driver came to see it. A record has only the Posting: its ID, as Sequence
-	// its number (see Op.Inbox), and as Details a JSON object that the host understands.
-	// Only for stores with Capabilities.Inbox.
+	// which this driver came to see it. What was committed before the board was opened is
+	// there as soon as it is open. A record has only the Posting: its ID, as Sequence its
+	// number (see Op.Inbox), and as Details a JSON object that the host understands. Only for
+	// stores with Capabilities.Inbox.
 	InboxPostings
 )
 

@@ -282,12 +282,20 @@ func TestPanicsAndDrain(t *testing.T) {
 	s := newStore(driver.Config{})
 	s.apply = func(context.Context, string, []driver.Op) []driver.Result { panic("boom") }
 	s.read = func([]job.ID) []driver.Record { panic("bang") }
+	s.watch = func() { panic("crash") }
 	d := piped(t, s)
 	if got := d.Apply(t.Context(), "b", []driver.Op{{Kind: driver.Update, Job: id(1)}})[0]; got.Kind != job.OutcomeUnknown {
 		t.Errorf("Apply that panicked is %v, want %v", got.Kind, job.OutcomeUnknown)
 	}
 	if _, err := d.Read(t.Context(), "b", []job.ID{id(1)}, 0); job.KindOf(err) != job.Internal {
 		t.Errorf("Read that panicked gives %v, want %v", err, job.Internal)
+	}
+	var last error
+	for _, err := range d.Watch(t.Context(), "b", 0) {
+		last = err
+	}
+	if job.KindOf(last) != job.Internal {
+		t.Errorf("Watch that panicked gives %v, want %v", last, job.Internal)
 	}
 	if err := d.Close(); err != nil || !s.closed {
 		t.Errorf("Close: %v; closed is %v", err, s.closed)

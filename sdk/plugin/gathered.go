@@ -21,7 +21,7 @@ const maxGathered = 4096
 // gathered yields what a watch yields, at most once in watchPace, with the steps that came
 // in between as one. A driver may make a step of each change: the pace is no bound on how
 // many steps it makes.
-func gathered(ctx context.Context, watch func(context.Context) iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
+func (s *server) gathered(ctx context.Context, watch func(context.Context) iter.Seq2[driver.Changes, error]) iter.Seq2[driver.Changes, error] {
 	return func(yield func(driver.Changes, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		steps, ended := make(chan driver.Changes), make(chan error, 1)
@@ -33,7 +33,7 @@ func gathered(ctx context.Context, watch func(context.Context) iter.Seq2[driver.
 		}()
 		go func() {
 			defer close(steps)
-			ended <- pour(ctx, watch(ctx), steps)
+			ended <- s.pour(ctx, watch, steps)
 		}()
 		g := &gatherer{steps: steps}
 		for next := g.wait(); next != nil; next = g.wait() {
@@ -48,9 +48,11 @@ func gathered(ctx context.Context, watch func(context.Context) iter.Seq2[driver.
 	}
 }
 
-// pour sends the steps of a watch until it ends, and returns with which error it did.
-func pour(ctx context.Context, watch iter.Seq2[driver.Changes, error], steps chan<- driver.Changes) error {
-	for c, err := range watch {
+// pour sends the steps of a watch until it ends, and returns with which error it did. The
+// driver runs here in a goroutine that is no call's, so that its panics are caught here.
+func (s *server) pour(ctx context.Context, watch func(context.Context) iter.Seq2[driver.Changes, error], steps chan<- driver.Changes) (err error) {
+	defer s.guard("Watch", &err)
+	for c, err := range watch(ctx) {
 		if err != nil {
 			return err
 		}

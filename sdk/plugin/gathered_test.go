@@ -53,7 +53,7 @@ func TestGatheredKeepsUp(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun, messages, at := time.Now(), 0, driver.Position(0)
-			for changes, err := range gathered(t.Context(), stepped(c.pause, numbered(1000)...)) {
+			for changes, err := range (&server{}).gathered(t.Context(), stepped(c.pause, numbered(1000)...)) {
 				if err != nil {
 					if !errors.Is(err, errWatch) {
 						t.Errorf("%s: it ended with %v", name, err)
@@ -88,7 +88,7 @@ func TestGatheredResync(t *testing.T) {
 		steps[3] = driver.Changes{Resync: true, Position: 4}
 		steps[5].Inbox = true
 		var got []driver.Position
-		for c, err := range gathered(t.Context(), stepped(0, steps...)) {
+		for c, err := range (&server{}).gathered(t.Context(), stepped(0, steps...)) {
 			if err != nil {
 				break
 			}
@@ -117,7 +117,7 @@ func TestGatheredEnds(t *testing.T) {
 				<-ctx.Done()
 			}
 		}
-		for _, err := range gathered(t.Context(), watch) {
+		for _, err := range (&server{}).gathered(t.Context(), watch) {
 			if err != nil {
 				t.Error(err)
 			}

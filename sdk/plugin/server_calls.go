@@ -113,7 +113,7 @@ func (s *server) Scan(req *pb.ScanRequest, stream pb.Driver_ScanServer) error {
 
 func (s *server) Watch(req *pb.WatchRequest, stream pb.Driver_WatchServer) error {
 	return streamed(stream.Context(), s, func(ctx context.Context, d driver.Driver) iter.Seq2[driver.Changes, error] {
-		return gathered(ctx, func(ctx context.Context) iter.Seq2[driver.Changes, error] {
+		return s.gathered(ctx, func(ctx context.Context) iter.Seq2[driver.Changes, error] {
 			return d.Watch(ctx, req.Board, driver.Position(req.After))
 		})
 	}, func(c driver.Changes) error {

@@ -16,6 +16,7 @@ type store struct {
 	apply  func(ctx context.Context, board string, ops []driver.Op) []driver.Result
 	scan   func(ctx context.Context, board string, req driver.ScanRequest) iter.Seq2[driver.Page, error]
 	read   func(ids []job.ID) []driver.Record
+	watch  func() // called as a watch begins
 	caps   driver.Capabilities
 
 	mu      sync.Mutex
@@ -96,6 +97,9 @@ func (s *store) Scan(ctx context.Context, board string, req driver.ScanRequest) 
 
 func (s *store) Watch(ctx context.Context, _ string, after driver.Position) iter.Seq2[driver.Changes, error] {
 	return func(yield func(driver.Changes, error) bool) {
+		if s.watch != nil {
+			s.watch()
+		}
 		for ctx.Err() == nil {
 			after++
 			c := driver.Change{Event: job.Posted, Job: job.ID{1}, Position: after, Record: &driver.Record{Posting: driver.Posting{ID: job.ID{1}}}}

@@ -274,6 +274,7 @@ class Run:
                 if failed.kind == 'INVALID' and len(brought) > 1:  # perhaps one of them alone
                     self._outbox = [d._replace(alone=True) for d in brought] + self._outbox
                     return
+                self._missed = True
                 for delivery in brought:
                     delivery.done(failed)
                 if failed.kind in _FOR_GOOD:
@@ -283,6 +284,7 @@ class Run:
                 refused = ended.get('error')
                 delivery.done(errors.refused_later(errors.of_item('Work', ended['uuid'], refused), answer.unsure)
                               if refused else None)
+            self._make_up(answer.tries)
             self._take(answer.message, sent)
         self._turns.go(lambda: self._o.board.client.call('Work', request, cut=self._over), then)
 
@@ -316,13 +318,13 @@ class Run:
                 self._answered(wait, answer, sent)
             elif not wait.cut.done:
                 self._wait_failed(_as_error(error))
+            else:  # an answer may have been on its way
+                self._missed = True
         self._turns.go(call, then)
 
     def _answered(self, wait: _Wait, answer: 'client.Answer', sent: float) -> None:
         self._failed = 0
-        if self._missed or answer.tries > 1:
-            self._hands.check_all()
-        self._missed = False
+        self._make_up(answer.tries)
         self._take(answer.message, sent)
         if not self._o.until_empty or not wait.asked or answer.message['claims']:
             return
@@ -330,6 +332,13 @@ class Run:
         self._dry = self._left == wait.left
         if not wait.busy:
             self._finish(None)
+
+    def _make_up(self, tries: int) -> None:
+        """Asks about every claim where the answer to an earlier call, or to an earlier
+        try of this one, was lost: there may have been notices in it."""
+        if self._missed or tries > 1:
+            self._hands.check_all()
+        self._missed = False
 
     def _wait_failed(self, error: errors.BoarddError) -> None:
         if not error.retryable:

@@ -231,6 +231,43 @@ class WorkerTest(boards.TestCase):
         self.assertEqual((line.lost, sorted(seen)), (5, sorted(uuids)))
         self.assertEqual(work.endings(), ['CONSUMED'] * 40)
 
+    def test_notices_lost(self):
+        # They are lost with the first answer to a call that brings an ending, or with
+        # that to a wait that the worker called off as a handler came free.
+        for called_off in False, True:
+            board = self.open()
+            endless, told, waits = boards.Endless(), threading.Event(), threading.Event()
+            long, short = self.post(board, 2)
+            call = board.client.call
+
+            def lossy(method, request, **options):
+                if method == 'Work' and not request['max'] and not request['endings'] and told.is_set():
+                    waits.set()
+                answer = call(method, request, **options)
+                if method == 'Work':
+                    if answer.message['notices']:
+                        told.set()
+                    answer.message['notices'] = []
+                    if request['endings'] and not called_off:
+                        answer = answer._replace(tries=2)
+                return answer
+
+            def handler(task):
+                if task.uuid == long:
+                    endless(task)
+                elif task.uuid == short:
+                    self.assertTrue(endless.begun.wait(60))
+                    board.cancel(long, force=True)
+                    self.assertTrue(waits.wait(60))
+
+            with unittest.mock.patch.object(board.client, 'call', lossy):
+                work = boards.Working(self, board, handler, concurrency=2, max_jobs=3 if called_off else 2, lease=3600.0)
+                if called_off:  # the next wait ends with a job
+                    self.eventually(lambda: work.reports, 'the short job has ended')
+                    self.post(board, 1)
+                self.assertIs(endless.cause(self), boardd.CancelRequested)
+                work.join()
+
     def test_cuts(self):
         line = self.line()
         board = self.open(line.port)

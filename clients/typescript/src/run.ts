@@ -199,9 +199,10 @@ export class Run {
     let answer: WorkResponse | undefined;
     let failure: BoarddError | undefined;
     let unsure = false;
+    let tries = 1;
     try {
       const request = this.request(asked, ...brought.map((delivery) => delivery.ending));
-      ({ message: answer, unsure } = await this.options.board.client.call(BoardService.method.work, request, { signal: this.over.signal }));
+      ({ message: answer, unsure, tries } = await this.options.board.client.call(BoardService.method.work, request, { signal: this.over.signal }));
     } catch (error) {
       failure = asError(error);
     }
@@ -213,12 +214,16 @@ export class Run {
         this.outbox.unshift(...brought.map((delivery) => ({ ...delivery, alone: true })));
         return;
       }
+      if (failure !== undefined) this.missed = true;
       brought.forEach(({ ending, done }, i) => {
         const error = answer?.ended[i]?.error;
         done(failure ?? (error === undefined ? undefined : refusedLater(itemError("Work", ending.uuid ?? "", error), unsure)));
       });
       if (failure !== undefined && isKind(failure, "UNAUTHENTICATED", "PERMISSION_DENIED", "NOT_FOUND")) this.refused(failure);
-      if (answer !== undefined) this.take(answer, sent);
+      if (answer !== undefined) {
+        this.makeUp(tries);
+        this.take(answer, sent);
+      }
     });
   }
 
@@ -239,6 +244,7 @@ export class Run {
       const failure = asError(error);
       if (wait.controller.signal.aborted && asked > 0 && !this.over.signal.aborted) await this.fetchCanceled(request);
       if (!wait.controller.signal.aborted) answered = () => this.waitFailed(failure);
+      else this.missed = true; // an answer may have been on its way
     }
     this.turn(() => {
       this.wait = undefined;
@@ -259,12 +265,17 @@ export class Run {
 
   private answered(wait: Wait, answer: WorkResponse, sent: number, tries: number): void {
     this.failed = 0;
-    if (this.missed || tries > 1) this.hands.checkAll();
-    this.missed = false;
+    this.makeUp(tries);
     this.take(answer, sent);
     if (!this.options.untilEmpty || wait.asked === 0 || answer.claims.length > 0) return;
     this.dry = this.left === wait.left; // a handler may give its job back, or post another, before it is done
     if (!wait.busy) this.finish();
+  }
+
+  /** Asks about every claim where the answer to an earlier call, or to an earlier try of this one, was lost: there may have been notices in it. */
+  private makeUp(tries: number): void {
+    if (this.missed || tries > 1) this.hands.checkAll();
+    this.missed = false;
   }
 
   private waitFailed(error: BoarddError): void {

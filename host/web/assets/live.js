@@ -8,8 +8,8 @@
   const main = document.querySelector("main[data-live], main[data-poll]");
   const control = document.querySelector("#updates");
   if (!main || !control || !window.EventSource) return;
-  let paused = false, pending = false, busy = false, pressed = false, last = 0;
-  const pace = 2000;
+  let paused = false, pending = false, busy = false, pressed = false, used = false, last = 0;
+  const pace = 2000, patience = 30000; // before it asks again after an answer that is no stream
 
   const touched = () => pressed || main.querySelector("details[open] form") !== null
     || [...main.querySelectorAll("input[type=checkbox]")].some((box) => box.checked !== box.defaultChecked)
@@ -47,7 +47,10 @@
     if (busy || paused || document.hidden || touched() || Date.now() < last + pace) { pending = true; return; }
     busy = true; pending = false; last = Date.now();
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
+      const headers = used ? {} : { "Boardd-By-Itself": "1" }; // which does not keep the visit from its end
+      used = false;
+      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual", headers });
+      if (answer.type === "opaqueredirect") { location.reload(); return; } // to where one signs in
       if (answer.status !== 200) { pending = answer.status >= 500; return; }
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (paused || touched()) { pending = true; return; }
@@ -59,15 +62,24 @@
     } catch { pending = true; } finally { busy = false; }
   }
 
-  if (main.dataset.live) {
+  // A browser that is cut off connects again by itself, but not where there is no board just now.
+  function listen() {
     const source = new EventSource(main.dataset.live);
     source.addEventListener("changed", refresh);
     source.addEventListener("over", () => { source.close(); location.reload(); });
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => { listen(); refresh(); }, patience);
+    });
+  }
+
+  if (main.dataset.live) {
+    listen();
   } else {
     setInterval(refresh, 1000 * Number(main.dataset.poll));
   }
   setInterval(() => { if (pending) refresh(); }, 500);
   addEventListener("pointerdown", () => { pressed = true; });
+  for (const sign of ["pointerdown", "keydown", "wheel"]) addEventListener(sign, () => { used = true; }, { passive: true });
   for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => { pressed = false; });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && pending) refresh(); });
   control.hidden = false;

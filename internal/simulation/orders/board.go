@@ -45,7 +45,7 @@ func (b *board) write(id job.ID, edit func(*index.Entry)) change {
 	b.position++
 	e := *b.open[id]
 	edit(&e)
-	e.Position = b.position
+	e.Position, e.ModifiedAt = b.position, time.Now().UTC()
 	e.Version++
 	b.open[id] = &e
 	c := change{id: id, position: b.position, entry: &e}

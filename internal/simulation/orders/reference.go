@@ -263,6 +263,18 @@ func (m *reference) count(key string) policy.Key {
 	return c
 }
 
+// readyAt is since when a ready job could be claimed. No job here has a status, so that each
+// change of one counts.
+func (k *known) readyAt() time.Time {
+	since := k.CreatedAt
+	for _, at := range []time.Time{k.ModifiedAt, k.NotBefore} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	return since
+}
+
 func (m *reference) counts() (c index.Counts) {
 	for _, k := range m.jobs {
 		switch k.place {
@@ -272,8 +284,8 @@ func (m *reference) counts() (c index.Counts) {
 			c.Delayed++
 		case ready, reserved:
 			c.Ready++
-			if c.OldestReadyAt.IsZero() || k.CreatedAt.Before(c.OldestReadyAt) {
-				c.OldestReadyAt = k.CreatedAt
+			if since := k.readyAt(); c.OldestReadyAt.IsZero() || since.Before(c.OldestReadyAt) {
+				c.OldestReadyAt = since
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func (s *store) apply(ctx context.Context, name string, ops []driver.Op) ([]driv
 			return nil, failed(ctx, err)
 		}
 	}
-	t.repeats = slices.ContainsFunc(results, func(r driver.Result) bool { return r.Repeated })
+	t.repeats = t.repeats || slices.ContainsFunc(results, func(r driver.Result) bool { return r.Repeated })
 	return results, t.commit(queue)
 }
 
@@ -198,6 +198,8 @@ func (t *batch) tally(op *driver.Op) driver.Result {
 	moves, answer := transition.Count(op, t.sum)
 	if len(moves) > 0 {
 		t.draw()
+	} else if op.Close || op.Forget {
+		t.repeats = true // it may have been done before
 	}
 	for _, m := range moves {
 		t.moved[m.Key] += m.By

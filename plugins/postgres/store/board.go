@@ -84,8 +84,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 			b.watch.memo.set(0, nil)
 		}
 	}
-	s.boards[spec.Name] = b
-	s.opened++
+	s.keep(spec.Name, b)
 	return status, nil
 }
 
@@ -212,9 +211,7 @@ func (s *store) DropBoard(ctx context.Context, name string) error {
 		return err
 	}
 	s.mu.Lock()
-	b := s.boards[name]
-	delete(s.boards, name)
-	s.opened++
+	b := s.keep(name, nil)
 	s.mu.Unlock()
 	if b != nil {
 		b.watch.Ring()

@@ -61,7 +61,7 @@ func check(space driver.Space, name string) error {
 // again does what may be done twice once more, if the connection was dead.
 func (s *store) again(ctx context.Context, do func(ctx context.Context) error) error {
 	err := s.within(ctx, do)
-	if err != nil && lost(err) && !errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil {
+	if err != nil && useless(err) && !errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil {
 		s.pool.Reset()
 		err = s.within(ctx, do)
 	}

@@ -110,6 +110,16 @@ func lost(err error) bool {
 	return !said || cmp.Or(pg.SeverityUnlocalized, pg.Severity) == "FATAL" // poolers tell the second only, in English
 }
 
+// setReadOnly reports whether a statement was refused since the server takes no changes.
+func setReadOnly(err error) bool {
+	pg, said := errors.AsType[*pgconn.PgError](err)
+	return said && pg.Code == readOnly
+}
+
+// useless reports whether the connection is to be given up, and others with it: on a new one the
+// statement may succeed.
+func useless(err error) bool { return lost(err) || setReadOnly(err) }
+
 // interrupted is the error of a call whose caller went away before anything was begun.
 func interrupted(ctx context.Context) error {
 	return &job.Error{Kind: job.Interrupted, Err: ctx.Err()}

@@ -203,17 +203,36 @@ func TestNotReplicated(t *testing.T) {
 	p.SQL("postgres", `SELECT pg_reload_conf()`)
 	testserver.Eventually(t, "the server knows of it", func() bool { return p.SQL("postgres", `SHOW synchronous_standby_names`) == "nobody\n" })
 	ops := postsOf(1)
-	done := make(chan driver.Result, 1)
-	go func() { done <- d.Apply(t.Context(), "b", ops)[0] }()
-	testserver.Eventually(t, "a commit waits for a standby", func() bool {
-		return p.SQL("postgres", `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`) != "0\n"
-	})
-	p.SQL("postgres", `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
-	if r := <-done; r.Kind != job.OutcomeUnknown || !strings.Contains(r.Message, "did not say") {
-		t.Errorf("a commit that was not replicated: %v, %s", r.Kind, r.Message)
+	apply := func(op *driver.Op) func() driver.Result {
+		return func() driver.Result { return d.Apply(t.Context(), "b", []driver.Op{*op})[0] }
+	}
+	freeze := driver.Move{Step: driver.Freeze, ID: [16]byte{1}}
+	for _, tc := range []struct {
+		what string
+		do   func() driver.Result
+	}{
+		{"a post", apply(&ops[0])},
+		{"a group that is closed", apply(&driver.Op{Kind: driver.Tally, Group: "g", Close: true})},
+		{"a group that is forgotten", apply(&driver.Op{Kind: driver.Tally, Group: "h", Forget: true})},
+		{"a board that is frozen", func() driver.Result { return driver.Failed(d.(driver.Mover).MoveBoard(t.Context(), "b", freeze)) }}, //nolint:forcetypeassert // it is that of this package
+	} {
+		for range 2 { // what repeats a change may be lost with it
+			done := make(chan driver.Result, 1)
+			go func() { done <- tc.do() }()
+			testserver.Eventually(t, "a commit waits for a standby: "+tc.what, func() bool {
+				return p.SQL("postgres", `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'`) != "0\n"
+			})
+			p.SQL("postgres", `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
+			if r := <-done; r.Kind != job.OutcomeUnknown || !strings.Contains(r.Message, "did not say") {
+				t.Errorf("%s whose commit was not replicated: %v, %s", tc.what, r.Kind, r.Message)
+			}
+		}
 	}
 	p.SQL("postgres", `ALTER SYSTEM RESET synchronous_standby_names`)
 	p.SQL("postgres", `SELECT pg_reload_conf()`)
+	if err := d.(driver.Mover).MoveBoard(t.Context(), "b", driver.Move{Step: driver.Thaw, ID: freeze.ID}); err != nil { //nolint:forcetypeassert // likewise
+		t.Fatal(err)
+	}
 	if r := d.Apply(t.Context(), "b", ops)[0]; r.Kind != job.NoKind || !r.Repeated {
 		t.Errorf("the same op again: %v, repeated %v", r.Kind, r.Repeated)
 	}

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,28 +25,49 @@ const (
 )
 
 // An inbox has the numbers of the postings that wait for a board, in the order in which this
-// driver came to see them committed. It may have some that are gone: whoever reads them finds
-// that out.
+// driver came to see them committed, while somebody watches the board here. It may have some that
+// are gone: whoever reads them finds that out.
 type inbox struct {
 	mu    sync.Mutex
+	of    *board  // the board as it was open when all that waits was listed; nil: there is no list
 	queue []int64 // 0: gone
 	first int     // the place of queue[0], counted from the first that there ever was
 	heard int     // how often there was something new
 }
 
-// add puts numbers at the end.
+// add puts numbers at the end of the list, if there is one.
 func (i *inbox) add(numbers []int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.queue = append(i.queue, numbers...)
+	if i.of != nil {
+		i.queue = append(i.queue, numbers...)
+		i.heard++
+	}
+}
+
+// list begins the list anew with all that waits for a board.
+func (i *inbox) list(of *board, numbers []int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.of = of
+	i.first += len(i.queue)
+	i.queue = numbers
 	i.heard++
 }
 
-// clear forgets everything, and returns it.
-func (i *inbox) clear() (numbers []int64) {
+// lists reports whether the list has all that has waited since a board was opened.
+func (i *inbox) lists(b *board) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.of == b
+}
+
+// stop ends the list, and returns it.
+func (i *inbox) stop() (numbers []int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	numbers = i.queue
+	i.of = nil
 	i.first += len(i.queue)
 	i.queue = nil
 	return numbers
@@ -107,7 +130,7 @@ func (i *inbox) drop(numbers []int64) {
 	i.trim()
 }
 
-// followInbox looks again and again for postings that were left for the boards that are open
+// followInbox looks again and again for postings that were left for the boards that are watched
 // here.
 func (s *store) followInbox(ctx context.Context) {
 	f := inboxFollower{store: s}
@@ -139,7 +162,7 @@ type inboxFollower struct {
 }
 
 // findLeft returns what is visible now and was not in the last snapshot, and all that waits
-// for boards that have been opened since. There is always a row, for the snapshot's sake. Rows
+// for boards that have been opened since, or are watched since. There is always a row, for the snapshot's sake. Rows
 // of transactions that have not begun were dumped from another server: they are found as their
 // board is opened, and not at each look.
 const findLeft = `SELECT now.top, now.running, now.started, l.number, l.board FROM (
@@ -159,9 +182,6 @@ func (f *inboxFollower) look(ctx context.Context) error {
 	}
 	if f.known == nil {
 		f.top, f.running = "0", nil // all that waits is new
-		for _, b := range boards {
-			_ = b.watch.inbox.clear() // it is added again
-		}
 	}
 	var left map[int64][]int64
 	var top string
@@ -194,13 +214,14 @@ func (f *inboxFollower) look(ctx context.Context) error {
 		return nil
 	}
 	f.known, f.started, f.top, f.running = boards, started, top, running
-	return f.share(ctx, left, lost)
+	return f.share(ctx, left, added, lost)
 }
 
-// openBoards returns the boards that are open here and may be changed, which of them were
-// opened since the last look, and what waited for those that are gone: it may have been seen
+// openBoards returns the boards that are open here and may be changed, for which of them all that
+// waits has to be listed, and what waited for those that are gone: it may have been seen
 // when they were on their way. A board is opened once more when it may have been put back, and
-// then rows of any age may be there.
+// then rows of any age may be there. One that nobody watches has no list: another server takes in
+// what is left for it, and this one would not learn what has gone.
 func (f *inboxFollower) openBoards() (boards map[int64]*board, added, lost []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,28 +229,33 @@ func (f *inboxFollower) openBoards() (boards map[int64]*board, added, lost []int
 		return f.known, nil, nil
 	}
 	f.opened = f.store.opened
-	boards = make(map[int64]*board, len(f.boards))
-	for _, b := range f.boards {
-		if !b.Observe {
-			boards[b.id] = b
-		}
-	}
+	boards = maps.Clone(f.taken)
 	for id, b := range f.known {
-		if boards[id] != b {
-			lost = append(lost, b.watch.inbox.clear()...)
+		if boards[id] == nil {
+			lost = append(lost, b.watch.inbox.stop()...)
 		}
 	}
 	for id, b := range boards {
-		if f.known[id] != b {
+		switch {
+		case b.watch.watchers.Load() == 0:
+			_ = b.watch.inbox.stop()
+		case f.known == nil || !b.watch.inbox.lists(b):
 			added = append(added, id)
 		}
 	}
 	return boards, added, lost
 }
 
-// share tells the boards what was left for them. What was left for a board that is not there
-// any more is refused, as lost is.
-func (f *inboxFollower) share(ctx context.Context, left map[int64][]int64, lost []int64) error {
+// share tells the boards what was left for them; added have all of it listed. What was left for a
+// board that is not there any more is refused, as lost is.
+func (f *inboxFollower) share(ctx context.Context, left map[int64][]int64, added, lost []int64) error {
+	for _, id := range added {
+		b := f.known[id]
+		if b.watch.inbox.list(b, left[id]); left[id] != nil {
+			b.watch.Ring()
+		}
+		delete(left, id)
+	}
 	for id, numbers := range left {
 		b := f.known[id]
 		if b == nil {
@@ -249,18 +275,32 @@ func (f *inboxFollower) share(ctx context.Context, left map[int64][]int64, lost 
 	})
 }
 
-// inboxPage reads up to most postings that wait, from a place on.
+// unlisted is before a place in the inbox where the driver has no list of it: the place is the
+// number of a posting then.
+const unlisted = "="
+
+// inboxPage reads up to most postings that wait, from a place on. Where the list of them is not
+// made, since nobody watches the board or it was opened a moment ago, the store is asked.
 func (s *store) inboxPage(ctx context.Context, b *board, after string, most int) (page driver.Page, err error) {
-	from := -1
-	if after != "" {
-		if from, err = strconv.Atoi(after); err != nil {
-			return page, job.Errorf(job.Invalid, "%q is not where a page of this driver ended", after)
+	if b.Observe {
+		return page, nil
+	}
+	listed := b.watch.inbox.lists(b)
+	from, err := leftAfter(after, listed)
+	if err != nil {
+		return page, err
+	}
+	next := func(most int) (numbers []int64, places []int, err error) {
+		if listed {
+			numbers, places = b.watch.inbox.next(from, most)
+			return numbers, places, nil
 		}
+		return s.nextLeft(ctx, b, from, most)
 	}
 	for len(page.Records) == 0 {
-		numbers, places := b.watch.inbox.next(from, min(most, inboxPage))
-		if len(numbers) == 0 {
-			return page, nil
+		numbers, places, err := next(min(most, inboxPage))
+		if err != nil || len(numbers) == 0 {
+			return page, err
 		}
 		left, err := s.readLeft(ctx, b, numbers)
 		if err != nil {
@@ -273,15 +313,51 @@ func (s *store) inboxPage(ctx context.Context, b *board, after string, most int)
 			}
 			if from = places[i]; waits {
 				page.Records = append(page.Records, *record)
-			} else {
+			} else if listed {
 				b.watch.inbox.remove(from)
 			}
 		}
 	}
-	if more, _ := b.watch.inbox.next(from, 1); len(more) > 0 {
-		page.Next = strconv.Itoa(from)
+	more, _, err := next(1)
+	if len(more) > 0 {
+		if page.Next = strconv.Itoa(from); !listed {
+			page.Next = unlisted + page.Next
+		}
 	}
-	return page, nil
+	return page, err
+}
+
+// leftAfter reads where a page ended. One that ended when the list was not made yet, or was still
+// there, says nothing of this one, which begins anew.
+func leftAfter(after string, listed bool) (place int, err error) {
+	text, number := strings.CutPrefix(after, unlisted)
+	if text != "" {
+		place, err = strconv.Atoi(text)
+	}
+	switch {
+	case err != nil:
+		return 0, job.Errorf(job.Invalid, "%q is not where a page of this driver ended", after)
+	case text == "" || number == listed:
+		return -1, nil
+	}
+	return place, nil
+}
+
+// nextLeft asks which postings wait after one.
+func (s *store) nextLeft(ctx context.Context, b *board, after, most int) (numbers []int64, places []int, err error) {
+	_, err = s.look(ctx, b, func(queue *pgx.Batch, _ *head) {
+		numbers, places = nil, nil
+		queue.Queue(s.sql(`SELECT number FROM {s}.inbox WHERE board = $1 AND number > $2 AND refused IS NULL ORDER BY number LIMIT $3`), b.id, after, most).
+			Query(func(rows pgx.Rows) error {
+				var n int64
+				_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
+					numbers, places = append(numbers, n), append(places, int(n))
+					return nil
+				})
+				return err
+			})
+	})
+	return numbers, places, err
 }
 
 // waitingInbox joins the row that has the number u.number and waits for board $1. It is asked

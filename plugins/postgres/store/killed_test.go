@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/drivertest"
@@ -153,11 +155,20 @@ func judge(t *testing.T, d driver.Driver, said map[job.ID]driver.Result) {
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
 	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
-	d, err := opened(t, p)
+	d, err := openWith(t.Context(), map[string]any{"url": p.URL("postgres"), "max_connections": minConnections})
 	must(t, d, err)
 	t.Cleanup(func() { _ = d.Close() })
 	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
 		t.Fatal(err)
+	}
+	full := make([]*pgxpool.Conn, minConnections-1) // no more may be there, and a new one would be refused
+	for i := range full {
+		if full[i], err = d.(*store).pool.Acquire(t.Context()); err != nil { //nolint:forcetypeassert // it is that of this package
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range full {
+		conn.Release()
 	}
 	p.SQL("postgres", `ALTER SYSTEM SET default_transaction_read_only = on`)
 	p.SQL("postgres", `SELECT pg_reload_conf()`)
@@ -165,6 +176,13 @@ func TestReadOnlyServer(t *testing.T) {
 		err := d.Health(t.Context())
 		return job.KindOf(err) == job.Unavailable && strings.Contains(err.Error(), "read-only")
 	})
+	// Not over connections of before either.
+	if r := d.Apply(t.Context(), "b", postsOf(1))[0]; r.Kind != job.Unavailable || !strings.Contains(r.Message, "read-only") {
+		t.Errorf("a post to a server that takes no changes: %v, %q", r.Kind, r.Message)
+	}
+	if _, err := d.Documents().Put(t.Context(), driver.Space{Name: "s"}, driver.Document{Name: "d"}, 0); job.KindOf(err) != job.Unavailable {
+		t.Errorf("a document on a server that takes no changes: %v", err)
+	}
 	p.Kill()
 	testserver.Eventually(t, "health tells that nobody answers", func() bool {
 		err := d.Health(t.Context())

@@ -32,16 +32,21 @@ func (s *store) MoveBoard(ctx context.Context, name string, m driver.Move) error
 	}
 	defer t.leave()
 	passage, err := t.head.passage.After(&m, t.head.claimed)
-	if err != nil || !t.head.passage.Goes(&m, passage) {
+	if err != nil {
 		return err
+	}
+	queue := &pgx.Batch{}
+	if !t.head.passage.Goes(&m, passage) {
+		t.repeats = true
+		return t.commit(queue)
 	}
 	generation := t.head.generation
 	if m.Step == driver.Receive {
 		generation = max(generation, m.Generation)
 		t.head.position = t.numbers[0] // which is what epochs are made of
 		t.head.forgotten = t.head.position
+		queue.Queue(s.sql(`DELETE FROM {s}.changes WHERE board = $1`), b.id) // no batch looks for what is forgotten
 	}
-	queue := &pgx.Batch{}
 	queue.Queue(`SELECT pg_advisory_xact_lock($1)`, s.passageLock(name))
 	queue.Queue(s.sql(`UPDATE {s}.boards SET passage = $2, generation = $3 WHERE board = $1`), b.id, passage.Bytes(), int64(generation)) //nolint:gosec // of a bigint, or from a host
 	return t.commit(queue)

@@ -197,15 +197,17 @@ func (s *store) hear(ctx context.Context, config *pgx.ConnConfig) error {
 // heard wakes those who watch what a notification tells of.
 func (s *store) heard(text string) {
 	documents, named, watched := false, false, false
+	var boards []int64
 	for word := range strings.FieldsSeq(text) {
 		if word == wordOfDocuments {
 			documents = true
 		} else if strings.HasPrefix(word, wordOfSpace) {
 			named, watched = true, watched || s.feed.watches(word)
 		} else if id, err := strconv.ParseInt(word, 10, 64); err == nil {
-			s.ring(id)
+			boards = append(boards, id)
 		}
 	}
+	s.ring(boards)
 	if documents && (watched || !named) {
 		s.feed.ring()
 	}
@@ -240,14 +242,20 @@ func (n *news) isDeaf() bool {
 	return n.deaf
 }
 
-// ring wakes who watches a board.
-func (s *store) ring(id int64) {
+// ring wakes who watches some of the boards with these numbers.
+func (s *store) ring(numbers []int64) {
+	if len(numbers) == 0 {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, b := range s.boards {
-		if b.id == id || b.id == 0 { // an observed board's number may be any
+	for _, id := range numbers {
+		if b := s.taken[id]; b != nil {
 			b.watch.Ring()
 		}
+	}
+	for _, b := range s.looked { // their numbers may be any
+		b.watch.Ring()
 	}
 }
 
@@ -327,14 +335,15 @@ func (f *follower) askBoards(ctx context.Context) error {
 		return err
 	}
 	seen := make(map[int64]int64, len(watched))
+	var changed []int64
 	var id, position int64
 	_, err = pgx.ForEachRow(rows, []any{&id, &position}, func() error {
 		if seen[id] = position; f.seen[id] != position || id == 0 { // an observed board's number may be any
-			f.ring(id)
+			changed = append(changed, id)
 		}
 		return nil
 	})
-	if err == nil {
+	if f.ring(changed); err == nil {
 		f.seen = seen
 	}
 	return err

@@ -101,3 +101,23 @@ func TestNewsFit(t *testing.T) {
 		t.Errorf("%d words were told of %d, and %d boards are left", told, want, len(n.boards))
 	}
 }
+
+// BenchmarkHeard is the cost of a notification that tells of 1000 boards, by how many are open.
+func BenchmarkHeard(b *testing.B) {
+	const told = 1000
+	var text strings.Builder
+	for id := range told {
+		text.WriteString(" " + strconv.Itoa(id+1))
+	}
+	for _, open := range []int64{told, 10 * told} {
+		b.Run("open="+strconv.FormatInt(open, 10), func(b *testing.B) {
+			s := &store{feed: newFeed(), boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{}}
+			for id := range open {
+				s.keep(strconv.FormatInt(id, 10), &board{id: id + 1, watch: &watch{}})
+			}
+			for b.Loop() {
+				s.heard(text.String())
+			}
+		})
+	}
+}

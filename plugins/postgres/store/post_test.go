@@ -28,6 +28,7 @@ func startPoster(t *testing.T) *poster {
 	t.Helper()
 	p := &poster{T: t, server: testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})}
 	p.driver = p.open()
+	p.watch(p.driver)
 	return p
 }
 
@@ -41,6 +42,26 @@ func (p *poster) open() driver.Driver {
 		p.Fatal(err)
 	}
 	return d
+}
+
+// watch watches the board with a driver until stop, and waits until the driver lists what is left.
+func (p *poster) watch(d driver.Driver) (stop context.CancelFunc) {
+	p.Helper()
+	ctx, stop := context.WithCancel(p.Context())
+	b, err := d.(*store).board(postBoard) //nolint:forcetypeassert // it is that of this package
+	if err != nil {
+		p.Fatal(err)
+	}
+	go follows(ctx, d, postBoard)
+	testserver.Eventually(p, "what is left is listed", func() bool { return b.watch.inbox.lists(b) })
+	return stop
+}
+
+// follows watches a board until the watch ends.
+func follows(ctx context.Context, d driver.Driver, name string) {
+	for _, err := range d.Watch(ctx, name, 0) {
+		_ = err // it is the last then
+	}
 }
 
 // connect connects as a role.
@@ -185,6 +206,7 @@ func TestPostsAreSeenOnce(t *testing.T) {
 					continue // PostgreSQL is away
 				}
 				_, _ = d.OpenBoard(t.Context(), driver.BoardSpec{Name: postBoard})
+				go follows(t.Context(), d, postBoard)
 				for k := 0; k < 20 && !ended(); k++ {
 					_, _ = takenIn(t.Context(), d)
 				}
@@ -273,6 +295,77 @@ func TestDroppedBoard(t *testing.T) {
 	})
 }
 
+// TestScanOfAFreshBoard: whoever opens a board finds at once all that waits for it, so that
+// nobody who looks takes the inbox for an empty one and drops it.
+func TestScanOfAFreshBoard(t *testing.T) {
+	t.Parallel()
+	p := startPoster(t)
+	if err := p.driver.Close(); err != nil { // it would have it in its list
+		t.Fatal(err)
+	}
+	conn := p.connect("postgres")
+	p.exec(conn, `SELECT boardd.post($1, 'job ' || n) FROM generate_series(1, 3) n`, postBoard)
+	finds := func(d driver.Driver, want int) {
+		t.Helper()
+		if names, _, err := waiting(t.Context(), d); err != nil || len(names) != want {
+			t.Errorf("what waits is %q, %v: want %d", names, err, want)
+		}
+	}
+	d := p.open()
+	finds(d, 3)
+	p.watch(d)
+	p.exec(conn, `SELECT boardd.post($1, 'later')`, postBoard)
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: postBoard}); err != nil {
+		t.Fatal(err)
+	}
+	finds(d, 4)
+	var names []string // one by one, while nobody watches
+	for req, fresh := (driver.ScanRequest{Set: driver.InboxPostings, Limit: 1}), p.open(); ; {
+		for page, err := range fresh.Scan(t.Context(), postBoard, req) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, req.After = append(names, page.Records[0].Posting.ID.String()), page.Next
+		}
+		if req.After == "" {
+			break
+		}
+	}
+	if len(names) != 4 {
+		t.Errorf("page by page %d are found: want 4", len(names))
+	}
+}
+
+// TestUnwatchedInbox: a driver that nobody watches the board through, as another server has it,
+// lists nothing of what is left for it, and does again when somebody watches.
+func TestUnwatchedInbox(t *testing.T) {
+	t.Parallel()
+	p := startPoster(t)
+	other := &poster{T: t, server: p.server, driver: p.open()}
+	stop := other.watch(other.driver)
+	conn := p.connect("postgres")
+	p.exec(conn, `SELECT boardd.post($1, 'job') FROM generate_series(1, 20)`, postBoard)
+	testserver.Eventually(t, "both list 20", func() bool { return p.queued() == 20 && other.queued() == 20 })
+	stop()
+	testserver.Eventually(t, "the list is given up", func() bool { return other.queued() == 0 })
+	p.exec(conn, `SELECT boardd.post($1, 'job') FROM generate_series(1, 20)`, postBoard)
+	testserver.Eventually(t, "40 wait", func() bool { return p.queued() == 40 })
+	const later = "acme/later" // what is left for it is seen by the same looks, and comes after them
+	if _, err := other.driver.OpenBoard(t.Context(), driver.BoardSpec{Name: later}); err != nil {
+		t.Fatal(err)
+	}
+	go follows(t.Context(), other.driver, later)
+	p.exec(conn, `SELECT boardd.post($1, 'job')`, later)
+	testserver.Eventually(t, "the other driver has looked", func() bool { return other.queuedOf(later) == 1 })
+	if n := other.queued(); n != 0 {
+		t.Errorf("%d are listed for nobody", n)
+	}
+	other.watch(other.driver)
+	if n := other.queued(); n != 40 {
+		t.Errorf("%d are listed for who watches again: want 40", n)
+	}
+}
+
 // TestPostDocumented runs what docs/postgres.md shows of posting by SQL.
 func TestPostDocumented(t *testing.T) {
 	t.Parallel()
@@ -286,9 +379,11 @@ func TestPostDocumented(t *testing.T) {
 	}
 }
 
-// queued returns how many numbers a driver has in its list of what waits.
-func (p *poster) queued() int {
-	b, err := p.driver.(*store).board(postBoard) //nolint:forcetypeassert // it is that of this package
+// queued returns how many numbers the driver has in its list of what waits.
+func (p *poster) queued() int { return p.queuedOf(postBoard) }
+
+func (p *poster) queuedOf(name string) int {
+	b, err := p.driver.(*store).board(name) //nolint:forcetypeassert // it is that of this package
 	if err != nil {
 		p.Fatal(err)
 	}

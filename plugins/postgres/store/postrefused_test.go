@@ -182,6 +182,15 @@ func TestPostRights(t *testing.T) {
 			t.Errorf("%s: %v, want SQLSTATE 42501", text, err)
 		}
 	}
+	p.exec(conn, `CREATE TEMP TABLE own (board bytea, space bytea, name bytea)`)
+	for _, text := range []string{
+		`CREATE TRIGGER own AFTER INSERT ON own REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION boardd.note_document_changes()`,
+		`CREATE TRIGGER own AFTER TRUNCATE ON own FOR EACH STATEMENT EXECUTE FUNCTION boardd.note_documents_emptied()`,
+	} {
+		if _, err := conn.Exec(t.Context(), text); code(err) != "42501" {
+			t.Errorf("%s: %v, want SQLSTATE 42501", text, err)
+		}
+	}
 	admin := p.connect("postgres")
 	if _, err := admin.Exec(t.Context(), `INSERT INTO boardd.posters VALUES ('app', 'media')`); code(err) != "23514" {
 		t.Errorf("a poster on a board without its tenant: %v, want SQLSTATE 23514", err)

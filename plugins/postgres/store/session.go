@@ -21,10 +21,11 @@ const local = `SELECT set_config('lock_timeout', '10s', true), set_config('state
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_material', 'off', true), set_config('jit', 'off', true)`
 
-// Sessions begin so.
+// Sessions begin so. One that writes does not ask for READ WRITE, which a server grants though it
+// was set read-only.
 const (
 	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+	beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED"
 )
 
 // grace is how long a commit that was begun may last after its caller went away.
@@ -61,7 +62,8 @@ func (s *store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 // begin takes a connection and begins a transaction with what is queued. If the
 // connection turns out to be dead it takes all idle ones with it, since the server was away,
-// and it is done once more, with a new one: nothing was changed.
+// and it is done once more, with a new one: nothing was changed. So it is where the server was set
+// read-only since: another may take changes now.
 func (s *store) begin(ctx context.Context, fill func(queue *pgx.Batch)) (*pgxpool.Conn, error) {
 	for again := false; ; again = true {
 		if ctx.Err() != nil {
@@ -82,10 +84,10 @@ func (s *store) begin(ctx context.Context, fill func(queue *pgx.Batch)) (*pgxpoo
 		if conn != nil {
 			s.abandon(conn)
 		}
-		if lost(err) && ctx.Err() == nil {
+		if useless(err) && ctx.Err() == nil {
 			s.pool.Reset()
 		}
-		if again || conn == nil || ctx.Err() != nil || !lost(err) {
+		if again || conn == nil || ctx.Err() != nil || !useless(err) {
 			return nil, failed(ctx, err)
 		}
 	}
@@ -116,6 +118,9 @@ func (s *store) commit(ctx context.Context, conn *pgxpool.Conn, queue *pgx.Batch
 		return nil
 	})
 	err := send(lasting, conn, queue)
+	if setReadOnly(err) {
+		s.pool.Reset()
+	}
 	if err != nil {
 		err = commitFailed(err)
 	} else if conn.Conn().PgConn().CustomData()[unsynced] != nil {

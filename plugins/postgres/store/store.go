@@ -42,7 +42,9 @@ type store struct {
 
 	mu     sync.Mutex
 	boards map[string]*board // those that are open here
-	opened int64             // how often that changed
+	taken  map[int64]*board  // of these, by their numbers, those that may be changed,
+	looked map[string]*board // and by their names, those that are only observed
+	opened int64             // how often that changed, or which of them are watched
 
 	size *poll.Figure // of the database
 
@@ -68,7 +70,7 @@ func reach(ctx context.Context, settings settings, logger *slog.Logger) (s *stor
 	settings.pool.ConnConfig.OnNotice = noteWarning
 	s = &store{
 		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
-		patience: answerWithin, log: logger, boards: map[string]*board{},
+		patience: answerWithin, log: logger, boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{},
 		news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}, spaces: map[string]bool{}}, feed: newFeed(),
 	}
 	s.size = poll.NewFigure(sizeEvery, s.databaseSize)
@@ -146,6 +148,24 @@ func (s *store) board(name string) (*board, error) {
 		return b, nil
 	}
 	return nil, notOpen(name)
+}
+
+// keep has a board be open here in place of the one before; nil: none is. The lock is held.
+func (s *store) keep(name string, b *board) (before *board) {
+	if before = s.boards[name]; before != nil {
+		delete(s.boards, name)
+		delete(s.taken, before.id)
+		delete(s.looked, name)
+	}
+	if s.opened++; b == nil {
+		return before
+	}
+	if s.boards[name] = b; b.Observe {
+		s.looked[name] = b
+	} else {
+		s.taken[b.id] = b
+	}
+	return before
 }
 
 // fullFor is how long a disk counts as full after it was.

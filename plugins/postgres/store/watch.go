@@ -21,8 +21,8 @@ func (s *store) Watch(ctx context.Context, name string, after driver.Position) i
 			yield(driver.Changes{}, err)
 			return
 		}
-		b.watch.watchers.Add(1)
-		defer b.watch.watchers.Add(-1)
+		s.watching(b, 1)
+		defer s.watching(b, -1)
 		told := 0 // how often there was something new in the inbox
 		poll.Changes(ctx, &b.watch.Bell, after, func(ctx context.Context, after driver.Position) (driver.Changes, error) {
 			heard, waits := b.watch.inbox.news()
@@ -31,6 +31,15 @@ func (s *store) Watch(ctx context.Context, name string, after driver.Position) i
 			told = heard
 			return step, err
 		})(yield)
+	}
+}
+
+// watching notes that more or fewer watch a board, and has its inbox listed while somebody does.
+func (s *store) watching(b *board, more int64) {
+	if n := b.watch.watchers.Add(more); n == 0 || n == 1 && more > 0 {
+		s.mu.Lock()
+		s.opened++
+		s.mu.Unlock()
 	}
 }
 

@@ -1,8 +1,10 @@
 package interop_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +62,62 @@ func TestFewRights(t *testing.T) {
 			}
 		case <-deadline:
 			t.Fatalf("the claim is not reported; the job is read as %+v", b.read(id))
+		}
+	}
+}
+
+// TestFewRightsOfBoards: the rights do for boards that are made through the API, and with those
+// that docs/redis.md names besides for boards of the configuration that have no namespace. Redis
+// refuses nothing.
+func TestFewRightsOfBoards(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(testserver.Root(t), "docs", "redis.md"))
+	if err != nil || !strings.Contains(string(page), "add `~TENANT/*` and `&TENANT/*`") {
+		t.Fatalf("docs/redis.md names no rights of boards without a namespace, %v", err)
+	}
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	if got := server.Command("ACL", "SETUSER", rights(t, "worker", "secret", namespace)+" ~default/* &default/*"); got != "+OK" {
+		t.Fatal(got)
+	}
+	for name, settings := range map[string]string{"default/made": `{"namespace":"boardd:{default/made}"}`, "default/declared": `{}`} {
+		postAndHear(t, server, name, settings)
+	}
+	if got := server.Command("ACL", "LOG"); got != "*0" {
+		t.Errorf("Redis has refused something: %s", got)
+	}
+}
+
+// postAndHear posts on a board by one driver, and has another one tell of it.
+func postAndHear(t *testing.T, server *testserver.Redis, name, settings string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var drivers [2]driver.Driver
+	for i := range drivers {
+		d, err := store.Open(ctx, driver.Config{Settings: []byte(`{"address":"` + server.Addr + `","username":"worker","password":"secret"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = d.Close() })
+		if _, err := d.OpenBoard(ctx, driver.BoardSpec{Name: name, Settings: []byte(settings), Window: time.Hour}); err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
+		drivers[i] = d
+	}
+	id := job.ID(random())
+	post := driver.Op{Kind: driver.Post, Request: random(), Posting: &driver.Posting{ID: id, Name: "ours", Details: []byte(`{}`), Digest: random()}}
+	if r := drivers[0].Apply(ctx, name, []driver.Op{post})[0]; r.Kind != job.NoKind {
+		t.Errorf("a post on %s: %v: %s", name, r.Kind, r.Message)
+		return
+	}
+	for step, err := range drivers[1].Watch(ctx, name, 0) {
+		if err != nil {
+			t.Errorf("%s is not told of: %v", name, err)
+			return
+		}
+		if slices.ContainsFunc(step.List, func(c driver.Change) bool { return c.Job == id }) {
+			return
 		}
 	}
 }

@@ -41,6 +41,9 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 	if err != nil {
 		return err
 	}
+	if told == 0 && st.spec.Seen == 0 && remembered.another(&h) { // another host dropped what only this process remembers
+		remembered = memory{}
+	}
 	if h.came != "" && h.came == h.id && remembered.id != h.id { // what is remembered left for another store before
 		remembered, told = memory{}, 0
 	}
@@ -86,6 +89,11 @@ func raisedSince(before, now uint64) string {
 	return fmt.Sprintf("it was found that Redis had lost acknowledged changes, and the generation was raised from %d to %d", before, now)
 }
 
+// another reports whether the board was made anew since. Who remembers it knew its ID.
+func (m *memory) another(h *head) bool {
+	return h.id != "" && m.id != "" && m.id != nobody && h.id != m.id
+}
+
 // loss says what was lost since this host last saw the board; "" if nothing
 // was, as far as can be told.
 func (b *board) loss(ctx context.Context, st *opening, h *head, m *memory) (string, error) {
@@ -98,7 +106,7 @@ func (b *board) loss(ctx context.Context, st *opening, h *head, m *memory) (stri
 		return "", nil
 	case h.id == "":
 		return fmt.Sprintf("Redis knows nothing of the board any more, which had come to change %d", m.last.position), nil
-	case m.id != "" && m.id != nobody && h.id != m.id:
+	case m.another(h):
 		return "the board in Redis is another one, made since", nil
 	case h.position < m.last.position:
 		return fmt.Sprintf("Redis is at change %d, and had acknowledged change %d", h.position, m.last.position), nil

@@ -66,3 +66,43 @@ func TestReturn(t *testing.T) {
 		t.Error("that the board is gone is taken for nothing")
 	}
 }
+
+// TestMadeAnew has a board dropped and made anew by one host: another one that had it open, and was
+// told of that by its host, takes it for no loss.
+func TestMadeAnew(t *testing.T) {
+	t.Parallel()
+	addr := testserver.StartRedis(t, testserver.RedisOptions{}).Addr
+	one, other := openStore(t, addr), openStore(t, addr)
+	t.Cleanup(func() {
+		for _, s := range []*Store{one, other} {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	post := func(s *Store, n byte) {
+		t.Helper()
+		op := driver.Op{Kind: driver.Post, Posting: &driver.Posting{ID: job.ID{n}, Name: "a"}, Request: [16]byte{n}}
+		if r := s.Apply(t.Context(), "a/b", []driver.Op{op}); r[0].Kind != job.NoKind {
+			t.Fatal(r[0])
+		}
+	}
+	for n, s := range []*Store{one, other} {
+		if _, err := s.OpenBoard(t.Context(), driver.BoardSpec{Name: "a/b"}); err != nil {
+			t.Fatal(err)
+		}
+		post(s, byte(n+1))
+	}
+	if err := one.DropBoard(t.Context(), "a/b"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.OpenBoard(t.Context(), driver.BoardSpec{Name: "a/b"}); err != nil {
+		t.Fatal(err)
+	}
+	post(one, 3)
+	status, err := other.OpenBoard(t.Context(), driver.BoardSpec{Name: "a/b"})
+	if err != nil || status.Loss != "" || status.Generation != 1 {
+		t.Errorf("a board that was made anew: generation %d, %q, %v", status.Generation, status.Loss, err)
+	}
+	post(other, 4)
+}

@@ -2843,9 +2843,9 @@ type CountJobsResponse struct {
 	Claimed       int64                  `protobuf:"varint,4,opt,name=claimed,proto3" json:"claimed,omitempty"`
 	Trashed       int64                  `protobuf:"varint,5,opt,name=trashed,proto3" json:"trashed,omitempty"`
 	Complete      int64                  `protobuf:"varint,6,opt,name=complete,proto3" json:"complete,omitempty"`
-	OldestReadyAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=oldest_ready_at,json=oldestReadyAt,proto3" json:"oldest_ready_at,omitempty"`
-	History       *HistoryCounts         `protobuf:"bytes,8,opt,name=history,proto3" json:"history,omitempty"`  // absent: the board keeps no history
-	Corrupt       int64                  `protobuf:"varint,9,opt,name=corrupt,proto3" json:"corrupt,omitempty"` // what can't be read as a job, and is counted nowhere else
+	OldestReadyAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=oldest_ready_at,json=oldestReadyAt,proto3" json:"oldest_ready_at,omitempty"` // since when the job could be claimed that could be for the longest time; absent: none can be
+	History       *HistoryCounts         `protobuf:"bytes,8,opt,name=history,proto3" json:"history,omitempty"`                                    // absent: the board keeps no history
+	Corrupt       int64                  `protobuf:"varint,9,opt,name=corrupt,proto3" json:"corrupt,omitempty"`                                   // what can't be read as a job, and is counted nowhere else
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

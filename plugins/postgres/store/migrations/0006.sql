@@ -59,7 +59,9 @@ BEGIN
     (nextval('{s}.document_change_numbers'), pg_current_xact_id(), pg_snapshot_xmin(pg_current_snapshot()), '', '', NULL);
   RETURN NULL;
 END $$;
-REVOKE ALL ON FUNCTION {s}.forget_document_changes FROM PUBLIC;
+-- Triggers run them whoever makes the change. With the right to execute them anybody could make a
+-- trigger of his own that writes here.
+REVOKE ALL ON FUNCTION {s}.forget_document_changes, {s}.note_document_changes, {s}.note_documents_emptied FROM PUBLIC;
 
 CREATE TRIGGER document_inserted AFTER INSERT ON {s}.documents REFERENCING NEW TABLE AS changed
   FOR EACH STATEMENT EXECUTE FUNCTION {s}.note_document_changes();
