@@ -343,7 +343,7 @@ func (h *Host) Lookup(ctx context.Context, key string) error {
 	}
 	if err := c.Refresh(ctx, key); err != nil {
 		h.logger.Debug("the catalog could not be asked for a record", "record", key, "error", err)
-		return &job.Error{Kind: job.Unavailable, Message: "the catalog's store does not answer, and this server does not know of it: try again in a moment", Err: err}
+		return &job.Error{Kind: job.Unavailable, Message: "this server does not know of it, and its catalog's store does not answer or tells it late: try again in a moment", Err: err}
 	}
 	return nil
 }

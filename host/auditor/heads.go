@@ -14,7 +14,7 @@ import (
 // too, if that does not take too long.
 const (
 	publishEvery  = time.Minute
-	publishWithin = 2 * time.Second
+	publishWithin = 10 * time.Second
 )
 
 // publish compares the log with its last published head, and then publishes it

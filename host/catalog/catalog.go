@@ -190,9 +190,9 @@ func (c *Catalog) buryToken(old, v *View, at At) {
 	}
 }
 
-// awaitView waits until the view shows that a change was made, at most settleTime. The
-// change stands in any case.
-func (c *Catalog) awaitView(ctx context.Context, done func(*View) bool) {
+// awaitView waits until the view shows that a change was made, at most settleTime, and reports
+// whether it does. The change stands in any case.
+func (c *Catalog) awaitView(ctx context.Context, done func(*View) bool) bool {
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
 	for {
@@ -200,14 +200,14 @@ func (c *Catalog) awaitView(ctx context.Context, done func(*View) bool) {
 		news := c.news
 		c.mu.Unlock()
 		if done(c.told.Load()) {
-			return
+			return true
 		}
 		select {
 		case <-news:
 		case <-timer.C:
-			return
+			return false
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }

@@ -304,6 +304,49 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// late is documents whose watch tells each change a while after it was made.
+type late struct {
+	driver.Documents
+
+	by time.Duration
+}
+
+func (l late) Watch(ctx context.Context, space driver.Space) iter.Seq2[driver.DocumentChange, error] {
+	return func(yield func(driver.DocumentChange, error) bool) {
+		for change, err := range l.Documents.Watch(ctx, space) {
+			if err == nil && !change.Synced {
+				time.Sleep(l.by)
+			}
+			if !yield(change, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestLateWatch: of what the store has and its watch has not told yet, nobody hears that there
+// is none.
+func TestLateWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		docs := store(t)
+		c, _ := follow(t, late{docs, time.Minute}, catalog.Options{})
+		key := catalog.Key("tenant", "acme")
+		if err := c.Refresh(t.Context(), key); err != nil {
+			t.Errorf("of nothing: %v", err)
+		}
+		other, _ := follow(t, docs, catalog.Options{})
+		if _, err := other.CreateTenant(t.Context(), catalog.Tenant{Name: "acme"}); err != nil {
+			t.Fatal(err)
+		}
+		wantKind(t, "before the watch has told it", c.Refresh(t.Context(), key), job.Unavailable)
+		time.Sleep(10 * time.Minute) // other changes come first
+		if err := c.Refresh(t.Context(), key); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
 // TestRevokedStaysRevoked brings the store back in the state that it had before.
 func TestRevokedStaysRevoked(t *testing.T) {
 	t.Parallel()

@@ -159,13 +159,16 @@ func (c *Catalog) persist(ctx context.Context) {
 }
 
 // Refresh asks the store for a record that View may not show yet, and waits until it
-// does, for a while. What the store does not have is no error.
+// does, for a while. What the store does not have is no error; what it has, and this host is not
+// told of in time, is there, so that nobody may be told that it is not.
 func (c *Catalog) Refresh(ctx context.Context, key string) error {
 	doc, err := c.docs.Get(ctx, driver.Space{Name: space}, key)
 	if err != nil {
 		return ignore(err, job.NotFound)
 	}
-	c.awaitView(ctx, func(v *View) bool { return v.version(key) >= doc.Version })
+	if !c.awaitView(ctx, func(v *View) bool { return v.version(key) >= doc.Version }) {
+		return job.Errorf(job.Unavailable, "the watch has not told of %s yet, which the store has", key)
+	}
 	return nil
 }
 
