@@ -18,11 +18,13 @@ import (
 
 // doubtful is a server that never knows whether it has posted a job, and keeps the uuids.
 type doubtful struct {
+	ofJob bool // it says so of the job, and not of the call
+
 	mu    sync.Mutex
 	uuids []string
 }
 
-// ServeHTTP answers as Connect does for an error.
+// ServeHTTP answers as Connect does.
 func (d *doubtful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var post boarddv1.PostJobsRequest
@@ -38,22 +40,35 @@ func (d *doubtful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	d.uuids = append(d.uuids, uuid)
 	d.mu.Unlock()
-	detail, err := proto.Marshal(&boarddv1.Error{Code: boarddv1.Code_OUTCOME_UNKNOWN, Message: "the store has not answered"})
-	if err != nil {
-		panic(err)
+	unknown := &boarddv1.Error{Code: boarddv1.Code_OUTCOME_UNKNOWN, Message: "the store has not answered"}
+	if d.ofJob {
+		w.Header().Set("Content-Type", "application/proto")
+		_, _ = w.Write(marshalled(&boarddv1.PostJobsResponse{Results: []*boarddv1.JobResult{{Error: unknown}}}))
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusInternalServerError)
-	fmt.Fprintf(w, `{"code":"unknown","message":"no","details":[{"type":"boardd.v1.Error","value":%q}]}`, base64.RawStdEncoding.EncodeToString(detail))
+	fmt.Fprintf(w, `{"code":"unknown","message":"no","details":[{"type":"boardd.v1.Error","value":%q}]}`, base64.RawStdEncoding.EncodeToString(marshalled(unknown)))
+}
+
+func marshalled(m proto.Message) []byte {
+	data, err := proto.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // TestInDoubt: a command that does not know whether it posted a job says with which uuid it is to be
 // repeated, and posts under that one then.
 func TestInDoubt(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"job post a", "schedule trigger nightly"} {
-		var d doubtful
-		server := httptest.NewServer(&d)
+	for _, try := range []struct {
+		line  string
+		ofJob bool
+	}{{"job post a", false}, {"job post a", true}, {"schedule trigger nightly", false}} {
+		line, d := try.line, &doubtful{ofJob: try.ofJob}
+		server := httptest.NewServer(d)
 		defer server.Close()
 		args := append(strings.Fields(line), "--addr", server.URL)
 		for range 2 {
