@@ -23,7 +23,7 @@ const (
 )
 
 // How long a look into the store may take, and how long the documents stay of a server
-// that says nothing any more.
+// that says nothing any more: a drained one renews its drain while it lives.
 const (
 	lookWithin = 2 * time.Second
 	wordsFor   = 2 * time.Minute
@@ -124,7 +124,23 @@ func (m *Member) Tick(ctx context.Context) {
 		return
 	}
 	m.take(m.options.Now(), docs)
+	m.stayDrained(ctx, docs)
 	m.options.Looked()
+}
+
+// stayDrained has what drains this run stay in the store for as long as the run lives. Who takes
+// it back meanwhile is first.
+func (m *Member) stayDrained(ctx context.Context, docs []driver.Document) {
+	now := m.options.Now()
+	for _, doc := range docs {
+		if doc.Name != drainPrefix+m.boot || doc.Expires.Sub(now) > drainFor/2 {
+			continue
+		}
+		doc.Expires = now.Add(drainFor)
+		if _, err := m.options.Documents.Put(ctx, driver.Space{Name: space}, doc, doc.Version); err != nil { // the next time
+			m.options.Logger.Debug("that this server is drained cannot be said for longer", "error", err)
+		}
+	}
 }
 
 // word is what the server says of itself now.

@@ -158,6 +158,31 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// TestDrainedForLong: what drains a server does not lapse while it lives, and does afterwards.
+func TestDrainedForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		servers := start(t, "a", "b")
+		b, docs, drain := servers["b"], servers["a"].way, driver.Document{Name: "drain/" + servers["b"].Boot(), Data: []byte("{}")}
+		drain.Expires = time.Now().Add(time.Hour) // as it stands when it is nearly over
+		if _, err := docs.Put(t.Context(), driver.Space{Name: "fleet"}, drain, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		doc, err := docs.Get(t.Context(), driver.Space{Name: "fleet"}, drain.Name)
+		if err != nil || !b.Drained() || time.Until(doc.Expires) < 20*24*time.Hour {
+			t.Errorf("after two hours b is drained: %v, until %v; %v", b.Drained(), doc.Expires, err)
+		}
+		if err := servers["a"].Drain(t.Context(), b.Boot(), true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if b.Drained() {
+			t.Error("it is drained after that was taken back")
+		}
+	})
+}
+
 func TestStoreIdentity(t *testing.T) {
 	t.Parallel()
 	open := func() driver.Documents {
