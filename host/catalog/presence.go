@@ -19,10 +19,12 @@ import (
 const hostSpace = "hosts"
 
 // A host says every renewEvery that it lives, and counts as gone presentFor after
-// its last word.
+// its last word, by the clock of the store. One whose own is behind that finds its word gone
+// before its time, and then says it for longer, up to mostBehind.
 const (
 	renewEvery = 15 * time.Second
 	presentFor = 45 * time.Second
+	mostBehind = 24 * time.Hour
 )
 
 // wordsForm is the form of what a host says that has a document for each place that it
@@ -71,6 +73,7 @@ type Presence struct {
 	lost  bool               // a try to write it may have gone through
 	stale bool               // it has to be written before anything else
 	older bool               // a host of the old form lives
+	ahead time.Duration      // by how much longer it is said, since the store's clock seems to be ahead
 	said  map[string][]*word // of the boards that are served, by their locations' keys, the first one first
 	owed  map[string]bool    // places whose documents may not say so
 	fresh map[string]bool    // places whose documents were written since the host's own was
@@ -195,7 +198,7 @@ func (p *Presence) put(ctx context.Context) error {
 		if data, err = p.content(&doc); err != nil {
 			return err
 		}
-		next := driver.Document{Name: p.self.ID, Data: data, Expires: time.Now().Add(presentFor)}
+		next := driver.Document{Name: p.self.ID, Data: data, Expires: time.Now().Add(presentFor + p.longer())}
 		began := time.Now()
 		next.Version, err = p.docs.Put(ctx, driver.Space{Name: hostSpace}, next, doc.Version)
 		if p.heard(next.Version, began, err); job.KindOf(err) != job.Aborted {
@@ -215,6 +218,10 @@ func (p *Presence) content(doc *driver.Document) ([]byte, error) {
 	same := json.Unmarshal(doc.Data, &present) == nil && present.Run == p.self.Run &&
 		(doc.Version == p.known || p.lost && doc.Version > p.known)
 	if p.known != 0 && !same {
+		if doc.Version == 0 && time.Since(p.at) < presentFor && p.ahead < mostBehind {
+			p.ahead = min(max(presentFor, 2*p.ahead), mostBehind)
+			p.logger.Warn("what this server says of itself in the catalog's store was gone before its time: is the clock of this machine behind the store's?", "said_for", presentFor+p.ahead)
+		}
 		p.self.Run, p.known = newID(), 0
 		for key := range p.said {
 			p.owed[key] = true
@@ -232,6 +239,13 @@ func (p *Presence) content(doc *driver.Document) ([]byte, error) {
 	}
 	p.stale = false // what is said from here on is said once more
 	return json.Marshal(self)
+}
+
+// longer is how much longer than presentFor the host's document is to stay.
+func (p *Presence) longer() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ahead
 }
 
 // heard notes what came of a try to write the host's document.

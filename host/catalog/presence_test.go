@@ -229,6 +229,38 @@ func TestAllHostsDie(t *testing.T) {
 	})
 }
 
+// behind is the store as a host has it whose clock is behind the store's.
+type behind struct {
+	driver.Documents
+
+	by time.Duration
+}
+
+func (b behind) Put(ctx context.Context, space driver.Space, doc driver.Document, ifVersion uint64) (uint64, error) {
+	if !doc.Expires.IsZero() {
+		doc.Expires = doc.Expires.Add(-b.by)
+	}
+	return b.Documents.Put(ctx, space, doc, ifVersion)
+}
+
+// TestAHostsClockIsBehind: a host whose words are gone for the store as soon as they are said
+// serves boards nevertheless, and lives for the others.
+func TestAHostsClockIsBehind(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{31 * time.Second, 46 * time.Second, 10 * time.Minute, 5 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			docs := store(t)
+			p := present(behind{docs, by}, "a")
+			runs(t, p)
+			serve(t, p, 1)
+			for range 8 {
+				wantServers(t, fmt.Sprintf("%v behind", by), docs, 1, "a")
+				time.Sleep(time.Minute)
+			}
+		})
+	}
+}
+
 // TestAHostComesBack: one of which nothing was heard for too long, so that others took out
 // what it had said, says it all again.
 func TestAHostComesBack(t *testing.T) {

@@ -23,11 +23,14 @@ const (
 )
 
 // How long a look into the store may take, and how long the documents stay of a server
-// that says nothing any more: a drained one renews its drain while it lives.
+// that says nothing any more: a drained one renews its drain while it lives. They stay by the
+// clock of the store. A server whose own is behind it does not find its word, and then says it for
+// longer, up to mostBehind.
 const (
 	lookWithin = 2 * time.Second
 	wordsFor   = 2 * time.Minute
 	drainFor   = 30 * 24 * time.Hour
+	mostBehind = 24 * time.Hour
 )
 
 // Options are for New.
@@ -62,8 +65,9 @@ type Member struct {
 	known   bool
 	key     Key
 	beat    uint64
-	drained bool   // somebody has said so of this run
-	wrong   string // what was last wrong with the key, as it was logged
+	drained bool          // somebody has said so of this run
+	wrong   string        // what was last wrong with the key, as it was logged
+	ahead   time.Duration // by how much longer its word is said than wordsFor
 }
 
 // New returns a member that Run keeps up.
@@ -158,7 +162,10 @@ func (m *Member) say(ctx context.Context, w *Word) error {
 	if err != nil {
 		return err
 	}
-	return m.overwrite(ctx, driver.Document{Name: serverPrefix + w.ID, Data: data, Expires: m.options.Now().Add(wordsFor)})
+	m.mu.Lock()
+	expires := m.options.Now().Add(wordsFor + m.ahead)
+	m.mu.Unlock()
+	return m.overwrite(ctx, driver.Document{Name: serverPrefix + w.ID, Data: data, Expires: expires})
 }
 
 // overwrite writes a document whatever stands in its place.
@@ -192,7 +199,11 @@ func (m *Member) take(now time.Time, docs []driver.Document) {
 	m.mu.Lock()
 	m.view.Observe(now, words, drained)
 	m.servers, m.drained = m.view.Servers(), drained[m.boot]
-	m.known = m.view.Known(m.selfID(words))
+	self := m.selfID(words)
+	if m.known = m.view.Known(self); self == "" && m.ahead < mostBehind {
+		m.ahead = min(max(wordsFor, 2*m.ahead), mostBehind)
+		m.options.Logger.Warn("what this server says of itself was gone from the catalog's store before its time: is the clock of this machine behind the store's?", "said_for", wordsFor+m.ahead)
+	}
 	senders := make([]string, 0, len(words))
 	for _, w := range words {
 		senders = append(senders, w.Boot)

@@ -21,7 +21,8 @@ import (
 type documents struct {
 	driver.Documents
 
-	cut atomic.Bool
+	cut    atomic.Bool
+	behind atomic.Int64 // by how much the server's clock is behind the store's
 }
 
 var errCut = &job.Error{Kind: job.Unavailable, Err: errors.New("cut")}
@@ -29,6 +30,9 @@ var errCut = &job.Error{Kind: job.Unavailable, Err: errors.New("cut")}
 func (d *documents) Put(ctx context.Context, s driver.Space, doc driver.Document, v uint64) (uint64, error) {
 	if d.cut.Load() {
 		return 0, errCut
+	}
+	if !doc.Expires.IsZero() {
+		doc.Expires = doc.Expires.Add(-time.Duration(d.behind.Load()))
 	}
 	return d.Documents.Put(ctx, s, doc, v)
 }
@@ -154,6 +158,22 @@ func TestDrain(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		if servers["b"].Drained() || state() != fleet.Serving {
 			t.Errorf("b is drained: %v, and a takes it for %s", servers["b"].Drained(), state())
+		}
+	})
+}
+
+// TestAClockIsBehind: a server whose words are gone for the store as soon as they are said finds
+// its fleet, and is found.
+func TestAClockIsBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		servers := start(t, "a", "b")
+		servers["b"].way.behind.Store(int64(5 * time.Hour))
+		time.Sleep(time.Minute)
+		for _, s := range servers {
+			if wantLive(t, s, "a", "b"); !s.Known() {
+				t.Error("a server does not know its fleet")
+			}
 		}
 	})
 }
