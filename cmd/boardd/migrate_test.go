@@ -27,6 +27,8 @@ backend "other" {
   config = { url = %q, schema = "other" }
 }
 backend "file" { driver = "embedded" }
+board "a" { backend = "pg" }
+board "b" { backend = "other" }
 `, p.URL("postgres"), p.URL("postgres"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -51,6 +53,17 @@ backend "file" { driver = "embedded" }
 		if out, err := run("other"); err != nil || !strings.Contains(out, want) {
 			t.Errorf("a run: %v, %q; want %q", err, out, want)
 		}
+	}
+	// Who only looks makes and upgrades nothing.
+	p.SQL("postgres", `DROP SCHEMA other CASCADE; DELETE FROM boardd.migrations WHERE version > 1`)
+	out, err := exec.CommandContext(t.Context(), program, "doctor", "--config", config).CombinedOutput()
+	for _, want := range []string{"no-store-yet: backend other", "tables-behind: backend pg"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("doctor says %v, %s; want %s", err, out, want)
+		}
+	}
+	if got := strings.TrimSpace(p.SQL("postgres", `SELECT to_regnamespace('other') IS NULL AND max(version) = 1 FROM boardd.migrations`)); got != "t" {
+		t.Error("doctor has made or upgraded tables")
 	}
 	for backend, want := range map[string]string{"file": "has nothing to migrate", "none": `no backend "none"`} {
 		if out, err := run(backend); err == nil || !strings.Contains(out, want) {

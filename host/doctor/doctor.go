@@ -133,13 +133,36 @@ func (e *examination) open(ctx context.Context, look func(driver.Driver, driver.
 	}
 	opening, cancel := context.WithTimeout(ctx, examinePatience)
 	defer cancel()
-	d, err := process.Open(opening, driver.Config{Settings: e.backend.Settings, DataDir: existing(e.folder()), Logger: e.host.Logger})
+	as := driver.Config{Settings: e.backend.Settings, DataDir: existing(e.folder()), Logger: e.host.Logger}
+	if e.behind(opening, process, as) {
+		return
+	}
+	d, err := process.Open(opening, as)
 	if err != nil {
 		e.down("store-does-not-open", err)
 		return
 	}
 	defer func() { _ = d.Close() }()
 	look(d, info)
+}
+
+// behind tells of a store whose tables are not there or are of an earlier version than the
+// driver's, which would make or upgrade them if it opened the store.
+func (e *examination) behind(ctx context.Context, process *plugin.Process, as driver.Config) bool {
+	m, err := process.Migrate(ctx, as, true)
+	if err != nil || m.From >= m.To {
+		return false // what the matter is, opening the store tells; most have nothing to upgrade
+	}
+	f := driver.Finding{
+		Code: "tables-behind", Severity: driver.Warning, Subject: "backend " + e.backend.Name, Mend: "boardd backend migrate " + e.backend.Name,
+		Problem: fmt.Sprintf("its tables have version %d and the driver's have %d, so nothing in it was looked at: the first server that is started upgrades them, where its settings let it", m.From, m.To),
+	}
+	if m.From == 0 {
+		f.Code, f.Severity = "no-store-yet", driver.Note
+		f.Problem = "there are no tables yet: the first server that runs with this configuration makes them, where its settings let it"
+	}
+	e.found(Finding{Backend: e.backend.Name, Finding: f})
+	return true
 }
 
 // existing returns the folder, or "" if it is not there: an examination makes
