@@ -42,7 +42,7 @@ class TestCase(unittest.TestCase):
         return caught.exception
 
     def eventually(self, so, what):
-        for _ in range(3000):
+        for _ in range(12000):
             if so():
                 return
             time.sleep(0.01)
@@ -67,7 +67,7 @@ class Working:
             self.error = e
 
     def join(self):
-        self._thread.join(60)
+        self._thread.join(240)
         assert not self._thread.is_alive(), 'the worker did not end'
 
     def endings(self):
