@@ -177,53 +177,6 @@ func (s *store) compare(b *board, h *head, marks *traces, status *driver.BoardSt
 	return generation, nil
 }
 
-// tables are those that have rows of a board by its number.
-var tables = []string{"batches", "jobs", "parts", "stamps", "changes", "limits", "keys", "inbox", "boards"}
-
-// DropBoard takes away everything that belongs to a board.
-func (s *store) DropBoard(ctx context.Context, name string) error {
-	var id int64
-	conn, err := s.begin(ctx, func(queue *pgx.Batch) {
-		queue.Queue(beginWrite)
-		queue.Queue(local)
-		queue.Queue(`SET LOCAL statement_timeout = 0`) // a large board takes its time
-		queue.Queue(s.sql(`SELECT board FROM {s}.boards WHERE name = $1 FOR UPDATE`), []byte(name)).Query(func(rows pgx.Rows) error {
-			for rows.Next() {
-				if err := rows.Scan(&id); err != nil {
-					return err
-				}
-			}
-			return rows.Err()
-		})
-	})
-	if err != nil {
-		return err
-	}
-	queue := &pgx.Batch{}
-	queue.Queue(s.sql(`DELETE FROM {s}.documents WHERE board = $1 AND board <> ''`), []byte(name))
-	queue.Queue(s.sql(`SELECT nextval('{s}.document_versions')`)) // others see by it that there is something to look at
-	for _, table := range tables {
-		queue.Queue(s.sql(`DELETE FROM {s}.`+table+` WHERE board = $1`), id)
-	}
-	err = s.commit(ctx, conn, queue)
-	s.abandon(conn)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	b := s.keep(name, nil)
-	s.mu.Unlock()
-	if b != nil {
-		b.watch.Ring()
-	}
-	s.feed.ring()
-	if id != 0 {
-		s.news.add(id)
-	}
-	s.news.addSpaces()
-	return nil
-}
-
 // A head is how a board stands.
 type head struct {
 	there      bool

@@ -3,6 +3,7 @@ package store
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,7 +43,7 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("what boardd doctor may find, %s, is not in the table of findings", name)
 		}
 	}
-	for _, table := range append([]string{"store", "migrations", "documents", "positions", "document_versions", "document_changes"}, tables...) {
+	for _, table := range append([]string{"store", "migrations", "documents", "positions", "document_versions", "document_changes", "dropped"}, slices.Concat(dropTogether, dropLater)...) {
 		if !strings.Contains(string(page), "`"+table+"`") {
 			t.Errorf("%s is not in the table of tables", table)
 		}

@@ -205,11 +205,14 @@ const (
 const reapExpired = `DELETE FROM {s}.documents WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM {s}.documents WHERE expires <> 0 AND expires <= ` + clock + ` LIMIT $1 FOR UPDATE SKIP LOCKED))`
 
-// reapForever takes away what has expired until ctx ends.
+// reapForever takes away what has expired, and what is left of dropped boards, until ctx ends.
 func (s *store) reapForever(ctx context.Context) {
 	for sleep.For(ctx, reapEvery) == nil {
 		if err := s.within(ctx, s.reap); err != nil && ctx.Err() == nil {
 			s.log.Debug("documents that have expired are still there, which is tried again", "error", err)
+		}
+		if err := s.clearDropped(ctx); err != nil && ctx.Err() == nil {
+			s.log.Debug("rows of boards that were dropped are still there, which is tried again", "error", err)
 		}
 	}
 }
