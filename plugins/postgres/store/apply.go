@@ -98,6 +98,9 @@ func (t *batch) commit(queue *pgx.Batch) error {
 		if t.swept != nil {
 			t.board.watch.swept.Store(t.swept)
 		}
+		if t.finals != nil {
+			t.board.watch.finals.Store(t.finals)
+		}
 		if len(t.changes.out) > 0 {
 			t.board.watch.memo.set(t.head.position, t.changes.out)
 		}

@@ -36,6 +36,7 @@ type batch struct {
 	fresh   []*kept // those that were changed
 	keys    map[string]*keyRow
 	swept   *sweep           // where to go on after this batch; nil: as before
+	finals  *pastFinals      // likewise
 	sums    map[string]int64 // what limits count, of the keys that somebody asks for
 	moved   map[string]int64
 	parts   map[job.ID]*partChanges

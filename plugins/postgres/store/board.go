@@ -30,6 +30,7 @@ type watch struct {
 	turns    chan struct{}         // as many batches may be under way, here
 	watchers atomic.Int64          // who watches the board, here
 	swept    atomic.Pointer[sweep] // nil: from the first key
+	finals   atomic.Pointer[pastFinals]
 	inbox    inbox
 	memo     memo
 }
@@ -80,6 +81,7 @@ func (s *store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if before := s.boards[spec.Name]; before != nil {
 		b.watch = before.watch
 		b.watch.swept.Store(nil)
+		b.watch.finals.Store(nil)
 		if status.Loss != "" {
 			b.watch.memo.set(0, nil)
 		}

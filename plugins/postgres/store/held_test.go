@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,7 +32,7 @@ func TestTransactionHeld(t *testing.T) {
 	t.Cleanup(func() { _ = d.Close() })
 	// What is old is taken away soon, so that this is among what a round does.
 	const window = time.Second
-	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Window: window, MaxTombstones: 1000}); err != nil {
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Window: window, MaxTombstones: 1000, MaxFinals: 500}); err != nil {
 		t.Fatal(err)
 	}
 	pages := func(rounds int) map[string]quartiles {
@@ -51,6 +52,7 @@ func TestTransactionHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = held.Close(context.WithoutCancel(t.Context())) }) // what nobody refers to any more is closed early
 	for _, text := range []string{"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT count(*) FROM boardd.jobs"} {
 		if _, err := held.Exec(t.Context(), text); err != nil {
 			t.Fatal(err)
@@ -89,7 +91,10 @@ func round(t *testing.T, d driver.Driver) {
 				t.Fatalf("%v: %s", r.Kind, r.Message)
 			}
 			for _, c := range r.Claims {
-				ends = append(ends, driver.Op{Kind: driver.Remove, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent})
+				ends = append(ends, driver.Op{
+					Kind: driver.Remove, Job: c.Job, Precondition: driver.HeldByToken, Token: c.Token, Event: job.ConsumedEvent,
+					Ending: &driver.Ending{Outcome: job.Consumed, Keep: time.Hour, KeepPosting: true},
+				})
 			}
 		}
 	}

@@ -183,13 +183,27 @@ func (t *batch) makeRoom() error {
 			return err
 		}
 	}
-	for t.tooManyFinals() {
-		n := int64(1) // one that is much larger than the others may do
-		if t.board.MaxFinals > 0 {
-			n = min(max(t.head.finals-t.board.MaxFinals, n), chunk)
-		}
-		if n, err := t.forgetFinals(`ORDER BY place LIMIT $2`, n); n == 0 || err != nil {
+	n := max(t.head.finals-t.before.finals, fewFinals) // as large as those that came, perhaps
+	if t.board.MaxFinals > 0 {
+		n = max(n, t.head.finals-t.board.MaxFinals)
+	}
+	for past := t.pastFinals(); t.tooManyFinals(); n *= 2 {
+		n = min(n, chunk)
+		gone, err := t.forgetFinals(func(r *row) bool {
+			if !t.tooManyFinals() {
+				return false
+			}
+			_, place := r.place()
+			past.place = max(past.place, place)
+			return true
+		}, `AND place > $3 ORDER BY place LIMIT $2`, n, past.place)
+		switch {
+		case err != nil:
 			return err
+		case gone == 0 && past.place == 0:
+			return nil
+		case gone == 0:
+			past.place = 0 // the numbers are those of a store that was put back
 		}
 	}
 	return nil
@@ -198,6 +212,33 @@ func (t *batch) makeRoom() error {
 // chunk is how much is taken away at once.
 const chunk = 1000
 
+// fewFinals is how many final records are read at least where too much is kept.
+const fewFinals = 16
+
+// pastFinals are the ends of what has been taken away of final records. Their rows may still be
+// there, as a transaction elsewhere keeps them from being removed, and nobody goes through them
+// again.
+type pastFinals struct {
+	place int64 // none is left up to here
+	until int64 // nor one that was to be kept until before this time
+}
+
+// pastFinals returns those that the batch has come to.
+func (t *batch) pastFinals() *pastFinals {
+	if t.finals == nil {
+		past := t.board.watch.pastFinals()
+		t.finals = &past
+	}
+	return t.finals
+}
+
+func (w *watch) pastFinals() (past pastFinals) {
+	if last := w.finals.Load(); last != nil {
+		past = *last
+	}
+	return past
+}
+
 // forgetOld takes away what is older than the board remembers, and reports whether there
 // may be more.
 func (t *batch) forgetOld() (more bool, err error) {
@@ -205,7 +246,17 @@ func (t *batch) forgetOld() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	finals, err := t.forgetFinals(`AND keep_until <= $3 ORDER BY keep_until LIMIT $2`, chunk, t.head.now.UnixNano())
+	now, past := t.head.now.UnixNano(), t.pastFinals()
+	if past.until > now {
+		past.until = 0 // the clock was set back
+	}
+	finals, err := t.forgetFinals(func(r *row) bool {
+		past.until = r.keepUntil
+		return true
+	}, `AND keep_until BETWEEN $3 AND $4 ORDER BY keep_until LIMIT $2`, chunk, past.until, now)
+	if err == nil && finals < chunk {
+		past.until = now // what comes later is kept longer
+	}
 	return stamps == chunk || finals == chunk, err
 }
 
@@ -244,8 +295,9 @@ func (t *batch) forgetStamps(most, before int64) (int, error) {
 	return len(stamps), send(t.ctx, t.conn, queue)
 }
 
-// forgetFinals takes final records away, and with each the job if its tombstone has gone.
-func (t *batch) forgetFinals(which string, args ...any) (int, error) {
+// forgetFinals takes final records away until goes says no of one, and with each the job if its
+// tombstone has gone.
+func (t *batch) forgetFinals(goes func(*row) bool, which string, args ...any) (gone int, err error) {
 	rows, err := t.conn.Query(t.ctx, t.sql(`SELECT `+rowColumns+` FROM {s}.jobs WHERE board = $1 AND keep_until > 0 `+which),
 		append([]any{t.board.id}, args...)...)
 	if err != nil {
@@ -265,6 +317,10 @@ func (t *batch) forgetFinals(which string, args ...any) (int, error) {
 	}
 	o := &batch{store: t.store, board: t.board, parts: map[job.ID]*partChanges{}}
 	for _, r := range list {
+		if !goes(r) {
+			break
+		}
+		gone++
 		t.head.finals--
 		t.head.finalBytes -= r.size
 		o.wipe(r, true, true)
@@ -279,5 +335,5 @@ func (t *batch) forgetFinals(which string, args ...any) (int, error) {
 	queue := &pgx.Batch{}
 	o.queueParts(queue)
 	o.queueJobs(queue)
-	return len(list), send(t.ctx, t.conn, queue)
+	return gone, send(t.ctx, t.conn, queue)
 }

@@ -97,7 +97,7 @@ func (s *store) Count(ctx context.Context, name string) (driver.Counts, error) {
 					}
 					return rows.Err()
 				})
-			queue.Queue(s.sql(oldest), []byte(b.Name)).QueryRow(func(row pgx.Row) error {
+			queue.Queue(s.sql(oldest), []byte(b.Name), b.watch.pastFinals().until).QueryRow(func(row pgx.Row) error {
 				var stamp, final int64
 				err := row.Scan(&stamp, &final)
 				overdue = stamp <= h.now.Add(-b.Window).UnixNano() || final <= h.now.UnixNano()
@@ -119,11 +119,11 @@ func (s *store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	}
 }
 
-// oldest asks when the oldest stamp was made, and until when the first final record is
-// kept.
+// oldest asks when the oldest stamp was made, and until when the first final record was to be
+// kept whose time is over.
 const oldest = `SELECT
 	coalesce((SELECT at FROM {s}.stamps WHERE board = b.board AND stamp > coalesce(t.stamps_after, 0) ORDER BY stamp LIMIT 1), 9223372036854775807),
-	coalesce((SELECT keep_until FROM {s}.jobs WHERE board = b.board AND keep_until > 0 ORDER BY keep_until LIMIT 1), 9223372036854775807)
+	coalesce((SELECT keep_until FROM {s}.jobs WHERE board = b.board AND keep_until > 0 AND keep_until BETWEEN $2 AND (SELECT ` + clock + `) ORDER BY keep_until LIMIT 1), 9223372036854775807)
 	FROM (SELECT 1) one LEFT JOIN {s}.boards b ON b.name = $1
 	LEFT JOIN LATERAL (SELECT stamps_after FROM {s}.batches WHERE board = b.board ORDER BY position DESC LIMIT 1) t ON true`
 
