@@ -26,14 +26,18 @@ tests() {
   CGO_ENABLED=$cgo GOGC=off GOMEMLIMIT=2GiB go test -exec 'env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0' -shuffle=on -timeout 30m "$@" || failed=1
 }
 
+# Half as many packages again as there are processors, rounded up: while a package waits
+# for leases, for servers that start and for ones that are gone, the others have them.
+processors=$(getconf _NPROCESSORS_ONLN)
+beside=$((processors + (processors + 1) / 2))
+
 # The race detector takes four to seven times the processor time, and finds what goes on at the same
 # time within one process. So it looks at everything but
 #   - what tests other processes, which are built as a release is: there it would look at the test;
 #   - simulations, which start no goroutine, as internal/imports checks: it looks at a tenth of their
 #     seeds;
 #   - the servers of seeded bugs: it looks at those without one.
-# Those come first, the longest before the others. What waits most of its time waits side by side.
-processors=$(getconf _NPROCESSORS_ONLN)
+# Those come first, the longest before the others.
 mapfile -t apart < <(go list ./internal/faults/... ./internal/soak ./internal/release/... ./clients/... ./plugins/redis/interop ./examples/... \
   ./plugins/redis ./plugins/zookeeper ./plugins/postgres ./internal/simulation/... ./internal/failpoints ./internal/imports ./docs/... ./bench/... ./cmd/boardd/scaffold)
 mapfile -t within < <(go list ./... | grep -vxF "$(printf '%s\n' "${apart[@]}")")
@@ -42,12 +46,10 @@ mapfile -t within < <(go list ./... | grep -vxF "$(printf '%s\n' "${apart[@]}")"
 # What is run again with the race detector has fewer seeds then, and fewer recorded days, see
 # host/replay/race_test.go; where one byte after the other is damaged nothing goes on beside.
 again=(./plugins/embedded ./host/board ./host/replay)
-tests -p $((2 * processors)) "$@" "${apart[@]}" "${again[@]}"
+tests -p "$beside" "$@" "${apart[@]}" "${again[@]}"
 BOARDD_TEST_SEEDS=1000 tests -race -run 'Seeds|Kept|NoBug' "$@" ./internal/simulation/... ./internal/faults/seeded
 
-# Half as many packages again as there are processors, rounded up: while a package waits
-# for leases, for servers that start and for ones that are gone, the others have them.
-BOARDD_TEST_SEEDS=1000 tests -race -p $((processors + (processors + 1) / 2)) -skip '^Test(BitFlips|DamagedStructure|JournalDamage)$' "$@" "${within[@]}"
+BOARDD_TEST_SEEDS=1000 tests -race -p "$beside" -skip '^Test(BitFlips|DamagedStructure|JournalDamage)$' "$@" "${within[@]}"
 
 while read -r mod; do
   dir=$(dirname "$mod")
