@@ -78,7 +78,7 @@ func Run(t testing.TB, programs string, s Schedule, keep string) *history.Histor
 	loads := []beside{{load, load.Watch(t.Context()), secret, patience}}
 	clients := []func(context.Context){load.Run}
 	if s.Python {
-		clients = append(clients, func(ctx context.Context) { d.python(ctx, t, load) })
+		clients = append(clients, d.python(t, load))
 	}
 	if s.TaskFlow {
 		taskflow, err := load.StartTaskFlow(python, d.taskflow)
@@ -194,14 +194,21 @@ func (d *deployment) clock(t testing.TB, recorder *history.Recorder) *workload.C
 	return clock
 }
 
-// python has a client in Python work.
-func (d *deployment) python(ctx context.Context, t testing.TB, load *workload.Load) {
+// python starts a client in Python.
+func (d *deployment) python(t testing.TB, load *workload.Load) func(context.Context) {
+	t.Helper()
 	p := workload.Python{Program: python, Addrs: d.addrs, Token: secret}
 	if d.alone {
 		p.Addrs, p.Server = p.Addrs[:1], serverName(0)
 	}
-	if err := load.RunPython(ctx, p); err != nil {
-		t.Error(err)
+	run, err := load.StartPython(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context) {
+		if err := run(ctx); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ import (
 // the last one is compared with.
 const rounds = 4
 
+// patience is how long a call may take: of a promotion, which compiles a policy, beside other work.
+const patience = 3 * time.Minute
+
 // TestSoak does the same rounds on each store over and over, and looks whether memory,
 // goroutines, files, connections, disk, keys and nodes return to where they were.
 // BOARDD_TEST_SOAK=60m has it go on for so long, and BOARDD_TEST_SOAK_FIGURES=FILE keeps
@@ -59,7 +62,7 @@ func start(t *testing.T, program string, module []byte, driver, setting string) 
 	config := testserver.CatalogConfig(t, driver, setting, "")
 	d := &deployment{T: t, module: module, server: testserver.Start(t, program, "", "--config", config)}
 	var err error
-	if d.client, err = client.New(client.Config{Addr: d.server.Addr, Token: testserver.RootSecret}); err != nil {
+	if d.client, err = client.New(client.Config{Addr: d.server.Addr, Token: testserver.RootSecret, CallTimeout: patience}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.client.Close)

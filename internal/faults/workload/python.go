@@ -45,15 +45,19 @@ type pythonJob struct {
 	Details  string `json:"details"`
 }
 
-// RunPython has a client work that speaks JSON over HTTP with Python's standard library
-// alone, until ctx ends. Its calls begin when the load has written down that they do, and
-// have ended when the load reads what came of them.
-func (l *Load) RunPython(ctx context.Context, p Python) error {
+// StartPython starts a client that speaks JSON over HTTP with Python's standard library alone, and
+// waits until it is about to make its first call. run has it work until ctx ends, and must be
+// called. Its calls begin when the load has written down that they do, and have ended when the
+// load reads what came of them.
+func (l *Load) StartPython(p Python) (run func(ctx context.Context) error, err error) {
 	s, err := p.start(pythonProgram, strings.Join(p.Addrs, ","), p.Token, l.Board, PythonName, strconv.FormatUint(l.Seed, 10), seconds(l.Pause), seconds(l.Lease))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.end(l.listen(ctx, s))
+	if s.waits = s.lines.Scan(); !s.waits {
+		return nil, s.end(errors.New("it makes no call"))
+	}
+	return func(ctx context.Context) error { return s.end(l.listen(ctx, s)) }, nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
@@ -65,7 +69,17 @@ type speaker struct {
 	command *exec.Cmd
 	input   io.WriteCloser
 	lines   *bufio.Scanner
+	waits   bool // a line was read that nobody has answered
 	errs    strings.Builder
+}
+
+// scan goes on to the next line.
+func (s *speaker) scan() bool {
+	if s.waits {
+		s.waits = false
+		return true
+	}
+	return s.lines.Scan()
 }
 
 func (p Python) start(program string, args ...string) (*speaker, error) {
@@ -96,7 +110,7 @@ func (s *speaker) end(err error) error {
 // listen answers the client's lines until ctx ends, between two calls.
 func (l *Load) listen(ctx context.Context, s *speaker) error {
 	var from history.Mark
-	for s.lines.Scan() {
+	for s.scan() {
 		var line pythonLine
 		if err := json.Unmarshal(s.lines.Bytes(), &line); err != nil {
 			return fmt.Errorf("%q: %w", s.lines.Text(), err)
