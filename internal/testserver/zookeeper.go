@@ -211,7 +211,7 @@ func (z *ZooKeeperEnsemble) Churn() {
 			select {
 			case <-stop:
 				return
-			case <-time.After(2 * time.Second):
+			case <-time.After(5 * time.Second): // a start takes a processor for as long
 			}
 			z.Kill(i % len(z.members))
 			z.Start(i % len(z.members))
