@@ -19,10 +19,12 @@ import (
 )
 
 // TestCrashEverywhere has each point end its process once, in the middle of a life with
-// posts, claims, endings, logs, boards and tokens, on each store. What was acknowledged
-// has to be there afterwards, nothing is handed out twice, and the server serves.
+// posts, claims, endings, logs, boards and tokens: those of a store on it, and the server's own
+// on the embedded one, and on Redis or ZooKeeper. What was acknowledged has to be there
+// afterwards, nothing is handed out twice, and the server serves.
 //
-// BOARDD_TEST_SEED draws at which of the first times a point ends its process.
+// BOARDD_TEST_SEED draws at which of the first times a point ends its process, and an odd one has
+// Redis and ZooKeeper change places.
 func TestCrashEverywhere(t *testing.T) {
 	t.Parallel()
 	program := programs(t)
@@ -103,16 +105,26 @@ func pointsOf(t *testing.T, driver string, onlyFailing bool) []string {
 		t.Fatal(err)
 	}
 	var names []string
+	turn := seed()
 	for _, p := range all {
 		first, _, _ := strings.Cut(p.Name, "/")
-		if onlyFailing && !p.Fails {
-			continue
-		}
-		if first == driver || first != "embedded" && first != "redis" && first != "zookeeper" {
+		switch {
+		case onlyFailing && !p.Fails:
+		case first == driver:
 			names = append(names, p.Name)
+		case first != "embedded" && first != "redis" && first != "zookeeper": // the server's
+			if turn++; driver == "embedded" || (turn%2 == 0) == (driver == "redis") {
+				names = append(names, p.Name)
+			}
 		}
 	}
 	return names
+}
+
+// seed is that of the run.
+func seed() uint64 {
+	n, _ := strconv.ParseUint(os.Getenv("BOARDD_TEST_SEED"), 10, 64)
+	return n
 }
 
 // crashed is what became of one world.
@@ -129,10 +141,9 @@ type crashed struct {
 // crashAt goes through points with one server.
 func crashAt(t *testing.T, program, driver, setting, action string, points []string) {
 	t.Helper()
-	seed, _ := strconv.ParseUint(os.Getenv("BOARDD_TEST_SEED"), 10, 64)
 	folder := t.TempDir()
 	fresh := func() *world { return newWorld(t, program, folder, driver, setting) }
-	c := &crashed{world: fresh(), ledger: newLedger(), random: rand.New(rand.NewPCG(seed, 0)), fresh: fresh, shared: driver != "embedded"} //nolint:gosec // drawn again by its seed
+	c := &crashed{world: fresh(), ledger: newLedger(), random: rand.New(rand.NewPCG(seed(), 0)), fresh: fresh, shared: driver != "embedded"} //nolint:gosec // drawn again by its seed
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	c.keep()
