@@ -36,10 +36,12 @@ beside=$((processors + (processors + 1) / 2))
 #   - what tests other processes, which are built as a release is: there it would look at the test;
 #   - simulations, which start no goroutine, as internal/imports checks: it looks at a tenth of their
 #     seeds;
-#   - the servers of seeded bugs: it looks at those without one.
+#   - the servers of seeded bugs: it looks at those without one;
+#   - most scripts of cmd/boardd, which start the program a thousand times: it looks at those with much
+#     going on in it.
 # Those come first, the longest before the others.
-mapfile -t apart < <(go list ./internal/faults/... ./internal/soak ./internal/release/... ./clients/... ./plugins/redis/interop ./examples/... \
-  ./plugins/redis ./plugins/zookeeper ./plugins/postgres ./internal/simulation/... ./internal/failpoints ./internal/imports ./docs/... ./bench/... ./cmd/boardd/scaffold)
+mapfile -t apart < <(go list ./internal/faults/... ./cmd/boardd/... ./internal/soak ./internal/release/... ./clients/... ./plugins/redis/interop ./examples/... \
+  ./plugins/redis ./plugins/zookeeper ./plugins/postgres ./internal/simulation/... ./internal/failpoints ./internal/imports ./docs/... ./bench/...)
 mapfile -t within < <(go list ./... | grep -vxF "$(printf '%s\n' "${apart[@]}")")
 [ ${#within[@]} -gt 90 ] || { echo "go list found ${#within[@]} packages" >&2; exit 1; }
 
@@ -47,7 +49,8 @@ mapfile -t within < <(go list ./... | grep -vxF "$(printf '%s\n' "${apart[@]}")"
 # host/replay/race_test.go; where one byte after the other is damaged nothing goes on beside.
 again=(./plugins/embedded ./host/board ./host/replay)
 tests -p "$beside" "$@" "${apart[@]}" "${again[@]}"
-BOARDD_TEST_SEEDS=1000 tests -race -run 'Seeds|Kept|NoBug' "$@" ./internal/simulation/... ./internal/faults/seeded
+busy='batch|bench|catalog|move|pages|policy|reload|schedule|serve|watch|webhook|worker|worker_killed'
+BOARDD_TEST_SEEDS=1000 tests -race -run "Seeds|Kept|NoBug|TestScripts/^($busy)\$" "$@" ./internal/simulation/... ./internal/faults/seeded ./cmd/boardd
 
 BOARDD_TEST_SEEDS=1000 tests -race -p "$beside" -skip '^Test(BitFlips|DamagedStructure|JournalDamage)$' "$@" "${within[@]}"
 
