@@ -37,7 +37,7 @@ beside=$((processors + (processors + 1) / 2))
 #   - simulations, which start no goroutine, as internal/imports checks: it looks at a tenth of their
 #     seeds;
 #   - the servers of seeded bugs: it looks at those without one;
-#   - most scripts of cmd/boardd, which start the program a thousand times: it looks at those with much
+#   - most scripts of cmd/boardd, which start the program a thousand times: it looks at those with most
 #     going on in it.
 # Those come first, the longest before the others.
 mapfile -t apart < <(go list ./internal/faults/... ./cmd/boardd/... ./internal/soak ./internal/release/... ./clients/... ./plugins/redis/interop ./examples/... \
@@ -49,18 +49,16 @@ mapfile -t within < <(go list ./... | grep -vxF "$(printf '%s\n' "${apart[@]}")"
 # host/replay/race_test.go; where one byte after the other is damaged nothing goes on beside.
 again=(./plugins/embedded ./host/board ./host/replay)
 tests -p "$beside" "$@" "${apart[@]}" "${again[@]}"
-busy='batch|bench|catalog|move|pages|policy|reload|schedule|serve|watch|webhook|worker|worker_killed'
+busy='batch|move|pages|reload|schedule|serve|watch|worker'
 BOARDD_TEST_SEEDS=1000 tests -race -run "Seeds|Kept|NoBug|TestScripts/^($busy)\$" "$@" ./internal/simulation/... ./internal/faults/seeded ./cmd/boardd
 
 BOARDD_TEST_SEEDS=1000 tests -race -p "$beside" -skip '^Test(BitFlips|DamagedStructure|JournalDamage)$' "$@" "${within[@]}"
 
 while read -r mod; do
   dir=$(dirname "$mod")
-  race=''
-  [ "$dir" != examples/driver-sql ] || race=-race # the others have nothing in their own process, and much to be compiled
   echo "in $dir:"
   cd "$dir"
-  tests $race ./...
+  tests ./... # the race detector would have SQLite in Go and Kubernetes' types compiled a second time
   cd - >/dev/null
 done < <(find examples bench -name go.mod -not -path '*/testdata/*' 2>/dev/null | sort)
 exit $failed
