@@ -13,7 +13,7 @@ export GORACE="atexit_sleep_ms=0 ${GORACE:-}"
 # the release that one of them makes have compiled, the others use.
 export GOFLAGS="${GOFLAGS:-} -trimpath"
 
-# A package takes at most thirty minutes, beside other work on two slow cores: one that takes longer
+# A package takes at most fifty minutes, beside other work on two slow cores: one that takes longer
 # hangs, and its goroutines are printed while the rest still has time to run. What fails keeps
 # nothing else from being run.
 #
@@ -23,7 +23,7 @@ failed=0
 tests() {
   local cgo=0
   [[ " $* " != *' -race '* ]] || cgo=1 # which the race detector needs
-  CGO_ENABLED=$cgo GOGC=off GOMEMLIMIT=2GiB go test -exec 'env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0' -shuffle=on -timeout 30m "$@" || failed=1
+  CGO_ENABLED=$cgo GOGC=off GOMEMLIMIT=2GiB go test -exec 'env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0' -shuffle=on -timeout 50m "$@" || failed=1
 }
 
 # Half as many packages again as there are processors, rounded up: while a package waits
