@@ -33,6 +33,7 @@ type inbox struct {
 	queue []int64 // 0: gone
 	first int     // the place of queue[0], counted from the first that there ever was
 	heard int     // how often there was something new
+	ended int     // how often the list has ended
 }
 
 // add puts numbers at the end of the list, if there is one.
@@ -62,12 +63,20 @@ func (i *inbox) lists(b *board) bool {
 	return i.of == b
 }
 
+// endings returns how often the list has ended.
+func (i *inbox) endings() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ended
+}
+
 // stop ends the list, and returns it.
 func (i *inbox) stop() (numbers []int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	numbers = i.queue
 	i.of = nil
+	i.ended++
 	i.first += len(i.queue)
 	i.queue = nil
 	return numbers
@@ -280,12 +289,23 @@ func (f *inboxFollower) share(ctx context.Context, left map[int64][]int64, added
 const unlisted = "="
 
 // inboxPage reads up to most postings that wait, from a place on. Where the list of them is not
-// made, since nobody watches the board or it was opened a moment ago, the store is asked.
+// made, since nobody watches the board or it was opened a moment ago, the store is asked. So it is
+// where the list ends meanwhile: what it has then would be taken for all that waits.
 func (s *store) inboxPage(ctx context.Context, b *board, after string, most int) (page driver.Page, err error) {
 	if b.Observe {
 		return page, nil
 	}
-	listed := b.watch.inbox.lists(b)
+	ended := b.watch.inbox.endings()
+	listed := !strings.HasPrefix(after, unlisted) && b.watch.inbox.lists(b)
+	page, err = s.inboxPageOf(ctx, b, after, most, listed)
+	if err == nil && listed && b.watch.inbox.endings() != ended {
+		page, err = s.inboxPageOf(ctx, b, after, most, false)
+	}
+	return page, err
+}
+
+// inboxPageOf reads the page from the list of what waits, or asks the store for it.
+func (s *store) inboxPageOf(ctx context.Context, b *board, after string, most int, listed bool) (page driver.Page, err error) {
 	from, err := leftAfter(after, listed)
 	if err != nil {
 		return page, err
@@ -327,8 +347,8 @@ func (s *store) inboxPage(ctx context.Context, b *board, after string, most int)
 	return page, err
 }
 
-// leftAfter reads where a page ended. One that ended when the list was not made yet, or was still
-// there, says nothing of this one, which begins anew.
+// leftAfter reads where a page ended. Who began to ask the store goes on with that. A place in a list
+// that is there no more says nothing of this page, which begins anew.
 func leftAfter(after string, listed bool) (place int, err error) {
 	text, number := strings.CutPrefix(after, unlisted)
 	if text != "" {

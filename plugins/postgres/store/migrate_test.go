@@ -54,7 +54,7 @@ func TestMigrations(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Errorf("eight drivers made the tables at once: %v", err)
 	}
-	if got := p.SQL("postgres", `SELECT (SELECT count(*) FROM jobs.store), (SELECT string_agg(version::text, ',') FROM jobs.migrations)`); got != "1|1,2,3,4,5,6\n" {
+	if got := p.SQL("postgres", `SELECT (SELECT count(*) FROM jobs.store), (SELECT string_agg(version::text, ',') FROM jobs.migrations)`); got != "1|1,2,3,4,5,6,7\n" {
 		t.Errorf("stores and versions are %q, want one, and each", got)
 	}
 	at["migrate"] = "check"
@@ -63,12 +63,12 @@ func TestMigrations(t *testing.T) {
 		t.Fatalf("with the tables there: %v", err)
 	}
 	_ = d.Close()
-	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (7)`)
+	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (8)`)
 	if d, err = openWith(t.Context(), at); err != nil {
 		t.Fatalf("with the tables of the next version: %v", err)
 	}
 	_ = d.Close()
-	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (8)`)
+	p.SQL("postgres", `INSERT INTO jobs.migrations (version) VALUES (9)`)
 	refused("upgrade boardd")
 	p.SQL("postgres", `CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
 	at["url"] = p.URL("latin")

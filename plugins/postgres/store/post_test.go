@@ -295,6 +295,46 @@ func TestDroppedBoard(t *testing.T) {
 	})
 }
 
+// TestListComesBetweenPages: pages that were begun before the driver lists what waits go on as they
+// began, and one that was begun with the list has all when that has ended.
+func TestListComesBetweenPages(t *testing.T) {
+	t.Parallel()
+	p := startPoster(t)
+	if err := p.driver.Close(); err != nil { // it would have it in its list
+		t.Fatal(err)
+	}
+	p.exec(p.connect("postgres"), `SELECT boardd.post($1, 'job ' || n) FROM generate_series(1, 3) n`, postBoard)
+	s := p.open().(*store) //nolint:forcetypeassert // it is that of this package
+	b, err := s.board(postBoard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint64]int{}
+	page := func(after string) driver.Page {
+		t.Helper()
+		page, err := s.inboxPage(t.Context(), b, after, 1)
+		if err != nil || len(page.Records) != 1 {
+			t.Fatalf("a page after %q: %+v, %v", after, page, err)
+		}
+		seen[page.Records[0].Posting.Sequence]++
+		return page
+	}
+	after := page("").Next
+	p.watch(s)
+	if after = page(after).Next; page(after).Next != "" || len(seen) != 3 {
+		t.Errorf("three pages have %v: want three postings", seen)
+	}
+	clear(seen)
+	after = page("").Next
+	b.watch.inbox.stop()
+	for after != "" {
+		after = page(after).Next
+	}
+	if len(seen) != 3 {
+		t.Errorf("the list ended behind the first page: %v", seen)
+	}
+}
+
 // TestScanOfAFreshBoard: whoever opens a board finds at once all that waits for it, so that
 // nobody who looks takes the inbox for an empty one and drops it.
 func TestScanOfAFreshBoard(t *testing.T) {

@@ -89,7 +89,6 @@ func inboxPages(e *env) {
 	for _, id := range ids {
 		e.leave(id)
 	}
-	e.told()
 	e.waiting(len(ids))
 	numbers := map[uint64]bool{}
 	for i, r := range e.inbox(1) {
@@ -102,6 +101,7 @@ func inboxPages(e *env) {
 	if len(numbers) != len(ids) {
 		e.Errorf("%d postings have %d numbers", len(ids), len(numbers))
 	}
+	e.told()
 }
 
 // inboxPost checks that a posting is taken out in the step that posts it, and only once.
