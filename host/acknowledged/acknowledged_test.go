@@ -22,19 +22,25 @@ func (o *opening) OpenBoard(_ context.Context, spec driver.BoardSpec) (driver.Bo
 	return driver.BoardStatus{Position: 7, Witness: []byte("as it was")}, nil
 }
 
-// TestCame opens a board again and again, which moves away and comes back.
-func TestCame(t *testing.T) {
-	t.Parallel()
+// remembered returns what a host knows of a backend's boards, and a driver on it through which it
+// learns that and reminds d.
+func remembered(t *testing.T) (known *acknowledged.Backend, through driver.Driver, d *opening) {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	folder := t.TempDir()
-	m, err := memory.Open(folder, quiet)
+	m, err := memory.Open(t.TempDir(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
-	d := &opening{}
-	known := acknowledged.Of("red", m, quiet)
-	remembering := known.Through(d, func(time.Duration) {})
+	t.Cleanup(func() { _ = m.Close() })
+	d = &opening{}
+	known = acknowledged.Of("red", m, quiet)
+	return known, known.Through(d, func(time.Duration) {}), d
+}
+
+// TestCame opens a board again and again, which moves away and comes back.
+func TestCame(t *testing.T) {
+	t.Parallel()
+	known, remembering, d := remembered(t)
 	for i, step := range []struct {
 		came string // by which move; empty: none
 		want string
@@ -57,15 +63,7 @@ func TestCame(t *testing.T) {
 // nothing is forgotten of one that was not.
 func TestMade(t *testing.T) {
 	t.Parallel()
-	quiet := slog.New(slog.DiscardHandler)
-	m, err := memory.Open(t.TempDir(), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	d := &opening{}
-	known := acknowledged.Of("red", m, quiet)
-	remembering := known.Through(d, func(time.Duration) {})
+	known, remembering, d := remembered(t)
 	for i, step := range []struct {
 		id   string // of the board in the catalog; empty: a boardd that does not ask, or gone
 		gone bool
