@@ -57,15 +57,7 @@ func TestTimedJobsAreNotSearchedThrough(t *testing.T) {
 			b := start(t, openStore(t), Spec{})
 			const jobs = 500
 			post(t, b, slices.Repeat([]job.Posting{{Name: "timed", Timeout: time.Hour}}, jobs)...)
-			w, err := b.selectorOf(nil, "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			status, err := b.changing(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := &claimer{selector: w, owner: "w", most: tt.begins + tt.ahead, begins: tt.begins, lease: time.Minute, opened: status}
+			c := claimerOn(t, b, tt.begins+tt.ahead, tt.begins)
 			defer c.release()
 			if err := c.grab(t.Context(), everyoneOf(t, b)); err != nil || len(c.claims) != tt.begins {
 				t.Fatalf("%d claims, %v; want %d", len(c.claims), err, tt.begins)
@@ -110,6 +102,20 @@ func TestTimedJobsBehindOthers(t *testing.T) {
 	})
 }
 
+// claimerOn begins a claim of anything, of up to most jobs of which begins may begin.
+func claimerOn(t *testing.T, b *Board, most, begins int) *claimer {
+	t.Helper()
+	w, err := b.selectorOf(nil, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := b.changing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &claimer{selector: w, owner: "w", most: most, begins: begins, lease: time.Minute, opened: status}
+}
+
 func everyoneOf(t *testing.T, b *Board) *index.Class {
 	t.Helper()
 	c, err := b.index.Class(t.Context(), "", nil)
@@ -149,15 +155,8 @@ func TestTickTurnsWithinACall(t *testing.T) {
 		if _, err := b.Post(t.Context(), []job.Posting{{Name: "even true"}}); err != nil {
 			t.Fatal(err)
 		}
-		w, err := b.selectorOf(nil, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, err := b.changing(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &claimer{selector: w, owner: "w", most: 1, begins: 1, lease: time.Minute, wait: 10 * time.Second, opened: status}
+		c := claimerOn(t, b, 1, 1)
+		c.wait = 10 * time.Second
 		defer c.release()
 		class, err := c.classNow(t.Context()) // as the even tick has it
 		if err != nil {
