@@ -25,7 +25,7 @@ func TestNamesRow(t *testing.T) {
 	}}
 	view.Names[0].Link, view.Names[1].Link = "/resize", "/mail"
 	var text strings.Builder
-	if err := pages["board"].ExecuteTemplate(&text, "layout", view); err != nil {
+	if err := pages()["board"].ExecuteTemplate(&text, "layout", view); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{

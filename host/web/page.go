@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/host/admin"
@@ -22,8 +23,10 @@ var templateFiles embed.FS
 //go:embed assets/*
 var assetFiles embed.FS
 
-// pages are the templates, each with the layout around it, by name.
-var pages = parsePages()
+// pages returns the templates, each with the layout around it, by name. They are parsed when the
+// first page is shown: it is a third of what the program's start takes, and drivers and commands
+// show none.
+var pages = sync.OnceValue(parsePages)
 
 func parsePages() map[string]*template.Template {
 	names, err := fs.Glob(templateFiles, "templates/*.html")
@@ -215,7 +218,7 @@ func (v *visit) nav() []link {
 // show renders a page. It is written whole or not at all.
 func (u *UI) show(w http.ResponseWriter, r *http.Request, status int, name string, view any) {
 	var b bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&b, "layout", view); err != nil {
+	if err := pages()[name].ExecuteTemplate(&b, "layout", view); err != nil {
 		u.logger.Error("a page cannot be shown", "page", name, "error", err)
 		http.Error(w, "the page cannot be shown; the server's log says why", http.StatusInternalServerError)
 		return
