@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/boardd/boardd/sdk/tempfolder"
 )
@@ -12,10 +13,12 @@ import (
 // maxSocketDir leaves room for a socket's name: a path has at most 107 bytes.
 const maxSocketDir = 107 - len("/plugin") - len("4294967295")
 
-// socketFolders hold nothing but sockets.
+// socketFolders hold nothing but sockets, and the folder that go-plugin makes for those of the host.
 var socketFolders = tempfolder.Kind{
 	Prefix: "boardd-driver-",
-	Ours:   func(e fs.DirEntry) bool { return e.Type() == fs.ModeSocket },
+	Ours: func(e fs.DirEntry) bool {
+		return e.Type() == fs.ModeSocket || e.IsDir() && strings.HasPrefix(e.Name(), "plugin-dir")
+	},
 }
 
 // socketDir makes a folder that only this user can enter. A long name of the temporary
