@@ -49,6 +49,10 @@ func (p *Proxy) serve() {
 		if err != nil {
 			return
 		}
+		if p.refuses() { // the server is not to hear of it
+			_ = from.Close()
+			continue
+		}
 		to, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.to)
 		p.mu.Lock()
 		if err != nil || p.cut {
@@ -100,6 +104,12 @@ func (p *Proxy) Sever(cut bool) {
 		_ = c.Close()
 	}
 	clear(p.conns)
+}
+
+func (p *Proxy) refuses() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cut
 }
 
 // SetDeaf has nothing come through, in either direction, while the connections stay.

@@ -73,7 +73,7 @@ const (
 	askEvery   = time.Second            // where notifications come
 	askDeaf    = 25 * time.Millisecond  // where they do not
 	deafAfter  = 2 * time.Second        // a notification that has not come back by then
-	listenWait = 250 * time.Millisecond // before listening is tried again
+	listenWait = 250 * time.Millisecond // before what failed is tried again
 )
 
 // maxNews is how long a notification may be; PostgreSQL's bound is 8000 bytes.
@@ -282,6 +282,9 @@ func (s *store) followOthers(ctx context.Context) {
 		}
 		if err := s.within(ctx, f.ask); err != nil && ctx.Err() == nil {
 			s.log.Debug("PostgreSQL cannot be asked what is new", "error", err)
+			if sleep.For(ctx, listenWait) != nil { // a server that is away or starts is not to be hurried
+				return
+			}
 		}
 	}
 }

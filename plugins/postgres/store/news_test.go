@@ -1,9 +1,14 @@
 package store
 
 import (
+	"context"
+	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
@@ -120,4 +125,34 @@ func BenchmarkHeard(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestAwayIsNotHurried has a server refuse connections for a minute, to a driver that hears
+// nothing either: it tries a few times a second, however often it would ask one that answers.
+func TestAwayIsNotHurried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		settings, err := readSettings([]byte(`{"url":"postgres://postgres@127.0.0.1:1/postgres?sslmode=disable"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tries atomic.Int64
+		settings.pool.ConnConfig.DialFunc = func(context.Context, string, string) (net.Conn, error) {
+			tries.Add(1)
+			return nil, syscall.ECONNREFUSED
+		}
+		s, err := reach(t.Context(), settings, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.follow(settings)
+		time.Sleep(time.Minute)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		// Three ask: who listens, who asks what is new, and who looks for documents.
+		if most := int64(3 * time.Minute / listenWait); tries.Load() > most || tries.Load() < most/6 {
+			t.Errorf("a server that is away was tried %d times in a minute: want at most %d, and not none", tries.Load(), most)
+		}
+	})
 }
