@@ -274,6 +274,7 @@ func (p *Postgres) Kill() {
 	if p.ended == nil {
 		return
 	}
+	p.halt()
 	children := childrenOf(p.PID())
 	p.process.Kill()
 	for _, pid := range children {
@@ -284,6 +285,15 @@ func (p *Postgres) Kill() {
 			fields := stat(pid)
 			return len(fields) > 0 && fields[0] != "Z" // whoever inherits one may take a while to bury it
 		})
+	})
+}
+
+// halt stops the server's first process, so that it starts none while they are looked for.
+func (p *Postgres) halt() {
+	_ = p.command.Process.Signal(syscall.SIGSTOP) // of one that has ended it is refused
+	Eventually(p.t, "PostgreSQL's first process stands still", func() bool {
+		fields := stat(p.PID())
+		return len(fields) == 0 || fields[0] == "T" || fields[0] == "Z"
 	})
 }
 
