@@ -169,8 +169,8 @@ func moveAtWork(t *testing.T, others, ways []string) {
 		jobs = 1000
 	}
 	// A worker gives up what it could not end within its lease: so that has to be longer than
-	// the board is frozen.
-	m := startMovingBoard(t, 10*time.Second+time.Duration(jobs)*time.Millisecond, others...)
+	// the board is frozen, and than the server takes to start again on a loaded machine.
+	m := startMovingBoard(t, time.Minute+time.Duration(jobs)*time.Millisecond, others...)
 	for left := jobs; left > 0; left -= 500 {
 		var batch []*client.NewJob
 		for range min(left, 500) {
