@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/stay"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -19,12 +20,10 @@ import (
 const hostSpace = "hosts"
 
 // A host says every renewEvery that it lives, and counts as gone presentFor after
-// its last word, by the clock of the store. One whose own is behind that finds its word gone
-// before its time, and then says it for longer, up to mostBehind.
+// its last word, by the clock of the store: longer where that is ahead.
 const (
 	renewEvery = 15 * time.Second
 	presentFor = 45 * time.Second
-	mostBehind = 24 * time.Hour
 )
 
 // wordsForm is the form of what a host says that has a document for each place that it
@@ -73,7 +72,7 @@ type Presence struct {
 	lost  bool               // a try to write it may have gone through
 	stale bool               // it has to be written before anything else
 	older bool               // a host of the old form lives
-	ahead time.Duration      // by how much longer it is said, since the store's clock seems to be ahead
+	stays stay.Stay          // the host's document
 	said  map[string][]*word // of the boards that are served, by their locations' keys, the first one first
 	owed  map[string]bool    // places whose documents may not say so
 	fresh map[string]bool    // places whose documents were written since the host's own was
@@ -84,7 +83,7 @@ type Presence struct {
 func NewPresence(docs driver.Documents, self Host, logger *slog.Logger) *Presence {
 	self.Since, self.Form, self.Run = now(), wordsForm, newID()
 	p := &Presence{
-		docs: docs, logger: logger, self: self,
+		docs: docs, logger: logger, self: self, stays: stay.For(presentFor),
 		said: map[string][]*word{}, owed: map[string]bool{}, fresh: map[string]bool{},
 		sweep: sweeping{due: time.Now().Add(sweepAfter)},
 	}
@@ -198,7 +197,7 @@ func (p *Presence) put(ctx context.Context) error {
 		if data, err = p.content(&doc); err != nil {
 			return err
 		}
-		next := driver.Document{Name: p.self.ID, Data: data, Expires: time.Now().Add(presentFor + p.longer())}
+		next := driver.Document{Name: p.self.ID, Data: data, Expires: p.until()}
 		began := time.Now()
 		next.Version, err = p.docs.Put(ctx, driver.Space{Name: hostSpace}, next, doc.Version)
 		if p.heard(next.Version, began, err); job.KindOf(err) != job.Aborted {
@@ -218,9 +217,10 @@ func (p *Presence) content(doc *driver.Document) ([]byte, error) {
 	same := json.Unmarshal(doc.Data, &present) == nil && present.Run == p.self.Run &&
 		(doc.Version == p.known || p.lost && doc.Version > p.known)
 	if p.known != 0 && !same {
-		if doc.Version == 0 && time.Since(p.at) < presentFor && p.ahead < mostBehind {
-			p.ahead = min(max(presentFor, 2*p.ahead), mostBehind)
-			p.logger.Warn("what this server says of itself in the catalog's store was gone before its time: is the clock of this machine behind the store's?", "said_for", presentFor+p.ahead)
+		if doc.Version == 0 && time.Since(p.at) < presentFor {
+			if stays, longer := p.stays.Gone(); longer {
+				p.logger.Warn("what this server says of itself in the catalog's store was gone before its time: is the clock of this machine behind the store's?", "said_for", stays)
+			}
 		}
 		p.self.Run, p.known = newID(), 0
 		for key := range p.said {
@@ -241,11 +241,11 @@ func (p *Presence) content(doc *driver.Document) ([]byte, error) {
 	return json.Marshal(self)
 }
 
-// longer is how much longer than presentFor the host's document is to stay.
-func (p *Presence) longer() time.Duration {
+// until is when the host's document expires if it is written now.
+func (p *Presence) until() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ahead
+	return p.stays.From(time.Now())
 }
 
 // heard notes what came of a try to write the host's document.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/stay"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -24,13 +25,11 @@ const (
 
 // How long a look into the store may take, and how long the documents stay of a server
 // that says nothing any more: a drained one renews its drain while it lives. They stay by the
-// clock of the store. A server whose own is behind it does not find its word, and then says it for
-// longer, up to mostBehind.
+// clock of the store: a server's word for longer where that is ahead.
 const (
 	lookWithin = 2 * time.Second
 	wordsFor   = 2 * time.Minute
 	drainFor   = 30 * 24 * time.Hour
-	mostBehind = 24 * time.Hour
 )
 
 // Options are for New.
@@ -65,9 +64,9 @@ type Member struct {
 	known   bool
 	key     Key
 	beat    uint64
-	drained bool          // somebody has said so of this run
-	wrong   string        // what was last wrong with the key, as it was logged
-	ahead   time.Duration // by how much longer its word is said than wordsFor
+	drained bool      // somebody has said so of this run
+	wrong   string    // what was last wrong with the key, as it was logged
+	stays   stay.Stay // its word
 }
 
 // New returns a member that Run keeps up.
@@ -77,7 +76,7 @@ func New(o Options) *Member {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Member{options: o, boot: hex.EncodeToString(b[:]), since: o.Now().UTC().Truncate(time.Second), kick: make(chan struct{}, 1)}
+	return &Member{options: o, boot: hex.EncodeToString(b[:]), since: o.Now().UTC().Truncate(time.Second), kick: make(chan struct{}, 1), stays: stay.For(wordsFor)}
 }
 
 // Boot names this run of the server.
@@ -163,7 +162,7 @@ func (m *Member) say(ctx context.Context, w *Word) error {
 		return err
 	}
 	m.mu.Lock()
-	expires := m.options.Now().Add(wordsFor + m.ahead)
+	expires := m.stays.From(m.options.Now())
 	m.mu.Unlock()
 	return m.overwrite(ctx, driver.Document{Name: serverPrefix + w.ID, Data: data, Expires: expires})
 }
@@ -200,9 +199,10 @@ func (m *Member) take(now time.Time, docs []driver.Document) {
 	m.view.Observe(now, words, drained)
 	m.servers, m.drained = m.view.Servers(), drained[m.boot]
 	self := m.selfID(words)
-	if m.known = m.view.Known(self); self == "" && m.ahead < mostBehind {
-		m.ahead = min(max(wordsFor, 2*m.ahead), mostBehind)
-		m.options.Logger.Warn("what this server says of itself was gone from the catalog's store before its time: is the clock of this machine behind the store's?", "said_for", wordsFor+m.ahead)
+	if m.known = m.view.Known(self); self == "" {
+		if stays, longer := m.stays.Gone(); longer {
+			m.options.Logger.Warn("what this server says of itself was gone from the catalog's store before its time: is the clock of this machine behind the store's?", "said_for", stays)
+		}
 	}
 	senders := make([]string, 0, len(words))
 	for _, w := range words {
