@@ -26,11 +26,6 @@ tests() {
   CGO_ENABLED=$cgo GOGC=off GOMEMLIMIT=2GiB go test -exec 'env -u GOGC -u GOMEMLIMIT CGO_ENABLED=0' -shuffle=on -timeout 50m "$@" || failed=1
 }
 
-# Half as many packages again as there are processors, rounded up: while a package waits
-# for leases, for servers that start and for ones that are gone, the others have them.
-processors=$(getconf _NPROCESSORS_ONLN)
-beside=$((processors + (processors + 1) / 2))
-
 # The race detector takes four to seven times the processor time, and finds what goes on at the same
 # time within one process. So it looks at everything but
 #   - what tests other processes, which are built as a release is: there it would look at the test;
@@ -48,11 +43,11 @@ mapfile -t within < <(go list ./... | grep -vxF "$(printf '%s\n' "${apart[@]}")"
 # What is run again with the race detector has fewer seeds then, and fewer recorded days, see
 # host/replay/race_test.go; where one byte after the other is damaged nothing goes on beside.
 again=(./plugins/embedded ./host/board ./host/replay)
-tests -p "$beside" "$@" "${apart[@]}" "${again[@]}"
+tests "$@" "${apart[@]}" "${again[@]}"
 busy='batch|move|pages|reload|schedule|serve|watch|worker'
 BOARDD_TEST_SEEDS=1000 tests -race -run "Seeds|Kept|NoBug|TestScripts/^($busy)\$" "$@" ./internal/simulation/... ./internal/faults/seeded ./cmd/boardd
 
-BOARDD_TEST_SEEDS=1000 tests -race -p "$beside" -skip '^Test(BitFlips|DamagedStructure|JournalDamage)$' "$@" "${within[@]}"
+BOARDD_TEST_SEEDS=1000 tests -race -skip '^Test(BitFlips|DamagedStructure|JournalDamage)$' "$@" "${within[@]}"
 
 while read -r mod; do
   dir=$(dirname "$mod")

@@ -3,6 +3,7 @@ package faults_test
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +17,9 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 )
 
-// together is how many schedules run at the same time: they mostly wait.
-const together = 5
+// together returns how many schedules run at the same time: they wait a good deal, and where they
+// have too little of the processors they do nothing but try again.
+func together() int { return runtime.GOMAXPROCS(0) + 1 }
 
 // schedules runs schedules by their names.
 func schedules(t *testing.T, all []faults.Schedule) {
@@ -26,7 +28,7 @@ func schedules(t *testing.T, all []faults.Schedule) {
 		return
 	}
 	programs := faults.Programs(t)
-	turns := make(chan struct{}, together)
+	turns := make(chan struct{}, together())
 	var group sync.WaitGroup
 	for _, s := range all {
 		group.Go(func() {

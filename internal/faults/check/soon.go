@@ -22,24 +22,6 @@ const back = 20 * time.Second
 // fault is over when it is launched, and a server reads its boards first.
 const start = 5 * time.Second
 
-// These are times of a machine that does something else beside, so that work takes fair times as
-// long as alone. Where it takes longer they are longer, up to slowest times.
-const (
-	fair    = 2
-	slowest = 4
-)
-
-// stretched is how long something may take from a time on, by how fast the machine was then.
-func stretched(h *history.History, at, patience time.Duration) time.Duration {
-	times := 1.0
-	for _, p := range h.Paces {
-		if p.At >= at && p.At <= at+slowest*patience {
-			times = max(times, p.Times/fair)
-		}
-	}
-	return time.Duration(min(times, slowest) * float64(patience))
-}
-
 // mended returns until when everybody has to know of everything after a fault has ended.
 func mended(h *history.History, f *history.Fault) time.Duration {
 	patience := bound
@@ -49,13 +31,13 @@ func mended(h *history.History, f *history.Fault) time.Duration {
 	case how == "killed" || how == "ended":
 		patience += start
 	}
-	return f.End + stretched(h, f.End, patience)
+	return f.End + h.Stretched(f.End, patience)
 }
 
 // due returns until when everybody has to know of what stands at a time: what is broken before
 // that puts it off.
 func due(h *history.History, at time.Duration) time.Duration {
-	until := at + stretched(h, at, bound)
+	until := at + h.Stretched(at, bound)
 	for again := true; again; {
 		again = false
 		for i := range h.Faults {

@@ -174,6 +174,25 @@ type Pace struct {
 	Times float64       `json:"times"`
 }
 
+// Times for something are those of a machine that does something else beside, so that work takes
+// fair times as long as alone. Where it takes longer they are longer, up to slowest times.
+const (
+	fair    = 2
+	slowest = 4
+)
+
+// Stretched is how long something may take from a time on, by how fast the machine was then: usual
+// where nothing is known of that.
+func (h *History) Stretched(at, usual time.Duration) time.Duration {
+	times := 1.0
+	for _, p := range h.Paces {
+		if p.At >= at && p.At <= at+slowest*usual {
+			times = max(times, p.Times/fair)
+		}
+	}
+	return time.Duration(min(times, slowest) * float64(usual))
+}
+
 // History is one run.
 type History struct {
 	Store    string    `json:"store"`

@@ -137,7 +137,7 @@ func (b *Batches) away(ctx context.Context, made *history.Batch) {
 // Rest waits, when nothing is broken any more, until each batch is done, and writes down how
 // it stands and whether what follows it is on the board.
 func (b *Batches) Rest(ctx context.Context, board *client.Board, patience time.Duration) error {
-	r := &resting{Load: nil, patience: patience}
+	r := &resting{recorder: b.recorder, patience: patience}
 	if err := r.until(ctx, func() (bool, error) {
 		all := true
 		for _, made := range b.made {

@@ -80,7 +80,7 @@ func (c *Clock) away(ctx context.Context, j *client.Job) {
 // Rest waits, when nothing is broken any more, until each schedule has gone on, and lists what
 // they posted.
 func (c *Clock) Rest(ctx context.Context, board *client.Board, patience time.Duration) error {
-	healed, r := time.Now(), &resting{patience: patience}
+	healed, r := time.Now(), &resting{recorder: c.recorder, patience: patience}
 	if err := r.until(ctx, func() (all bool, err error) {
 		all = true
 		err = c.read(ctx, board, func(s *history.Schedule, last time.Time) {

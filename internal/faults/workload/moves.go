@@ -105,7 +105,7 @@ func (m *Moves) look(ctx context.Context, move *history.Move) bool {
 // Rest waits, when nothing is broken any more, until the last move has ended. One that does
 // not within the patience is written down as one that never does.
 func (m *Moves) Rest(ctx context.Context, patience time.Duration) error {
-	r := &resting{patience: patience}
+	r := &resting{recorder: m.recorder, patience: patience}
 	var err error
 	if n := len(m.made); n > 0 {
 		err = r.until(ctx, func() (bool, error) { return m.look(ctx, m.made[n-1]), nil })

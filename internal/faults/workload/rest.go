@@ -22,7 +22,7 @@ import (
 // the watchers end. What does not come within the patience stays as it is, for the
 // checkers to find; an error says that the servers cannot even be asked.
 func (l *Load) Rest(ctx context.Context, servers map[string]*client.Client, watchers *Watchers, patience time.Duration) error {
-	r := &resting{Load: l, patience: patience, clients: servers, servers: map[string]*client.Board{}}
+	r := &resting{Load: l, recorder: l.Recorder, patience: patience, clients: servers, servers: map[string]*client.Board{}}
 	for name, c := range servers {
 		r.servers[name] = c.Board(l.Board)
 		r.names = append(r.names, name)
@@ -64,16 +64,28 @@ type resting struct {
 	names    []string
 	clients  map[string]*client.Client
 	servers  map[string]*client.Board
+	recorder *history.Recorder
 	patience time.Duration
+}
+
+// over returns what reports whether the patience that begins now has ended: on a slow machine it
+// lasts longer.
+func (r *resting) over() func() bool {
+	from := r.recorder.Now().At
+	return func() (over bool) {
+		now := r.recorder.Now().At
+		r.recorder.Change(func(h *history.History) { over = now > from+h.Stretched(from, r.patience) })
+		return over
+	}
 }
 
 func (r *resting) first() *client.Board { return r.servers[r.names[0]] }
 
 // settle asks again for every claim whose outcome is not known.
 func (r *resting) settle(ctx context.Context) {
-	deadline := time.Now().Add(r.patience)
+	over := r.over()
 	for _, a := range r.pending {
-		for time.Now().Before(deadline) {
+		for !over() {
 			a.Wait = 0
 			if _, open := r.ask(ctx, a); !open {
 				break
@@ -88,10 +100,10 @@ func (r *resting) settle(ctx context.Context) {
 // until asks again and again until something is so, or the patience is over. The last
 // answer counts then; its error does, too.
 func (r *resting) until(ctx context.Context, so func() (bool, error)) error {
-	deadline := time.Now().Add(r.patience)
+	over := r.over()
 	for {
 		ok, err := so()
-		if err == nil && ok || time.Now().After(deadline) {
+		if err == nil && ok || over() {
 			return err
 		}
 		if err := sleep.For(ctx, 50*time.Millisecond); err != nil {

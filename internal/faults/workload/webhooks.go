@@ -57,7 +57,7 @@ func NewWebhooks(recorder *history.Recorder, board *client.Board, receiver *Rece
 // on, of which its server says nothing: so jobs live until each has been told of one. It is called
 // while nothing is broken.
 func (w *Webhooks) Begin(ctx context.Context) error {
-	r := &resting{patience: beginWithin}
+	r := &resting{recorder: w.recorder, patience: beginWithin}
 	return r.until(ctx, func() (bool, error) {
 		l := history.Life{Job: client.NewUUID(), Unsure: true} // whether it is told of
 		l.Begin = w.recorder.Now().At
@@ -135,7 +135,7 @@ func (w *Webhooks) Rest(ctx context.Context, deliveries *client.Board, patience 
 		{Name: WebhookAll, Board: w.board.Name(), Types: []string{toldEnded, toldTrashed, toldExhausted}, Jobs: w.lives},
 		{Name: WebhookFew, Board: w.board.Name(), Types: []string{toldExhausted}, Jobs: w.lives},
 	}
-	r := &resting{patience: patience}
+	r := &resting{recorder: w.recorder, patience: patience}
 	err := r.until(ctx, func() (bool, error) {
 		for _, h := range hooks {
 			if h.Requests = w.receiver.got(h.Name); !w.told(h) {
