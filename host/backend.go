@@ -64,7 +64,8 @@ type running struct {
 	mover    driver.Mover    // nil: its boards do not move
 	measurer driver.Measurer // nil: the store does not say how much it holds
 	info     driver.Info
-	restarts func() int64 // of its process so far
+	restarts func() int64       // of its process so far
+	forget   func(board string) // that board is not opened again after a restart; nil: there is none
 }
 
 func newBackend(c config.Backend, m *memory.Memory, logger *slog.Logger) *backend {

@@ -7,3 +7,11 @@ import "time"
 func SetMoves(h *Host, step func(name string) error, takeover, giveUp time.Duration) {
 	h.mover.step, h.mover.takeover, h.mover.giveUp = step, takeover, giveUp
 }
+
+// SetForget has told be called with each board that the driver of a backend is not to open any more.
+func SetForget(h *Host, backend string, told func(board string)) {
+	b := h.registry.started(backend)
+	r := *b.running.Load()
+	r.forget = told
+	b.running.Store(&r)
+}

@@ -277,10 +277,15 @@ func TestPurgedBoardIsAnother(t *testing.T) {
 	if _, err := d.board(1).Post(ctx, []job.Posting{{Name: "n"}}); err != nil { // which remembers it then
 		t.Fatal(err)
 	}
+	forgotten := make(chan string, 1)
+	host.SetForget(d.hosts[1], "one", func(board string) { forgotten <- board })
 	if err := op.DeleteBoard(ctx, tenant.Default, "builds", 0, true); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "no host has the board", func() bool { return d.hosts[0].Hosted(d.at()) == nil && d.hosts[1].Hosted(d.at()) == nil })
+	if board := <-forgotten; board != "default/builds" {
+		t.Errorf("the other host's driver, started again, opens another board than %s no more", board)
+	}
 	b := config.NewBoard("builds")
 	b.Backend = "one"
 	if _, err := op.CreateBoard(ctx, tenant.Default, b); err != nil {

@@ -153,12 +153,20 @@ func (h *Host) begun(s *Hosted) {
 			defer s.done.close()
 			s.run(s.running(), h)
 			if s.gone.Load() && h.registry.board(s.config.Tenant, s.config.Name) == nil {
-				s.backend.known.Gone(s.key()) // another board of the name is another one
+				s.forgotten()
 			}
 		})
 	})
 	if s.over() { // it may have been stopped before it lay down
 		h.sleepers.remove(s)
+	}
+}
+
+// forgotten has nothing be known of a board that is gone: another one of the name is another one.
+func (s *Hosted) forgotten() {
+	s.backend.known.Gone(s.key())
+	if r := s.backend.running.Load(); r != nil && r.forget != nil {
+		r.forget(s.key())
 	}
 }
 

@@ -98,7 +98,7 @@ func (h *Host) supervised(ctx context.Context, b *backend, command plugin.Comman
 		_ = s.Close()
 		return nil, err
 	}
-	return &running{driver: s, info: info, restarts: func() int64 { return int64(s.State().Restarts) }}, nil
+	return &running{driver: s, info: info, restarts: func() int64 { return int64(s.State().Restarts) }, forget: s.Forget}, nil
 }
 
 // inProcess opens a driver that needs no process of its own.

@@ -50,11 +50,17 @@ func (s *Supervisor) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driv
 func (s *Supervisor) DropBoard(ctx context.Context, board string) error {
 	_, err := ask(ctx, s, "", func(d driver.Driver) (struct{}, error) { return struct{}{}, d.DropBoard(ctx, board) })
 	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.boards, board)
+		s.Forget(board)
 	}
 	return err
+}
+
+// Forget has a board not be opened any more after a restart, which would make one anew that
+// somebody else dropped. It stays open in the present process.
+func (s *Supervisor) Forget(board string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.boards, board)
 }
 
 // MoveBoard takes a step of a move with the present process, or the next: it may come twice.

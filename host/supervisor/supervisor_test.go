@@ -424,3 +424,26 @@ func TestHealthNamesNobody(t *testing.T) {
 		t.Errorf("Count: %v, want the backend once", err)
 	}
 }
+
+// TestForgotten: a board that is gone is not opened again by the next process, as others are.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	s := running(t, durable(t))
+	for _, name := range []string{"kept", "gone"} {
+		if _, err := s.OpenBoard(t.Context(), board(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Forget("gone")
+	first := s.State().PID
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "another process", func() bool { state := s.State(); return state.Running && state.PID != first })
+	if _, err := s.Count(t.Context(), "kept"); err != nil {
+		t.Errorf("a board that was open is not: %v", err)
+	}
+	if _, err := s.Count(t.Context(), "gone"); job.KindOf(err) != job.Precondition {
+		t.Errorf("a board that is gone was opened again: %v", err)
+	}
+}
