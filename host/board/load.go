@@ -168,10 +168,10 @@ func (f *follower) session(ctx context.Context, wait *backoff) error {
 		}
 		f.follow(ctx, &changes)
 		f.position = max(f.position, changes.Position)
-		wait.wait = 0
 		if err := f.refresh(ctx); err != nil {
 			return err
 		}
+		wait.wait = 0
 	}
 	return context.Cause(ctx)
 }

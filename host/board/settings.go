@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -128,25 +129,41 @@ func (b *Board) learnSetting(change driver.DocumentChange) {
 // all of that again when it is to begin anew.
 func (b *Board) followSettings(ctx context.Context) {
 	var wait backoff
+	var trouble complaint
 	for {
 		if _, err := b.readiness.wait(ctx, nil); err != nil {
 			return
 		}
 		b.forgetVersions()
 		watching, stop := b.settings.watch(ctx)
-		for change, err := range b.driver.Documents().Watch(watching, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}) {
-			if err != nil {
-				break
-			}
-			wait.wait = 0
-			b.learnSetting(change)
-			if change.Synced && b.syncSettings(ctx) != nil {
-				break
-			}
-		}
+		known, err := b.watchSettings(watching)
 		stop()
+		if known {
+			wait.wait, trouble = 0, complaint{}
+		}
+		if err != nil && ctx.Err() == nil && trouble.due(err.Error(), time.Now()) {
+			b.log.Warn("what is set on the board cannot be read: this is tried again", "error", err)
+		}
 		if sleep.For(ctx, wait.next()) != nil {
 			return
 		}
 	}
+}
+
+// watchSettings learns of what all hosts share until the watch ends, and reports whether all of it
+// was known. Then its end needs no word: what the board's own watch ends with is logged.
+func (b *Board) watchSettings(ctx context.Context) (known bool, err error) {
+	for change, err := range b.driver.Documents().Watch(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}) {
+		if err != nil {
+			return known, nil
+		}
+		b.learnSetting(change)
+		if change.Synced {
+			if err := b.syncSettings(ctx); err != nil {
+				return false, err
+			}
+			known = true
+		}
+	}
+	return known, nil
 }

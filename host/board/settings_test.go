@@ -1,11 +1,16 @@
 package board
 
 import (
+	"context"
+	"iter"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
 
@@ -48,6 +53,57 @@ func TestSettingsOfAStorePutBack(t *testing.T) {
 		synctest.Wait()
 		if n := b.index.Count().Ready; n != 3 {
 			t.Errorf("%d jobs were posted in three seconds by a schedule of one each second", n)
+		}
+	})
+}
+
+// damaged is a store of which a space cannot be listed, since a document in it is damaged.
+type damaged struct {
+	driver.Driver
+
+	space   string
+	watched atomic.Int64 // how often the settings are
+}
+
+func (d *damaged) Documents() driver.Documents { return damagedDocuments{d.Driver.Documents(), d} }
+
+type damagedDocuments struct {
+	driver.Documents
+
+	of *damaged
+}
+
+func (d damagedDocuments) List(ctx context.Context, s driver.Space, after string, limit int) ([]driver.Document, error) {
+	if s.Name == d.of.space {
+		return nil, job.Errorf(job.Corrupt, "a document cannot be read")
+	}
+	return d.Documents.List(ctx, s, after, limit)
+}
+
+func (d damagedDocuments) Watch(ctx context.Context, s driver.Space) iter.Seq2[driver.DocumentChange, error] {
+	if s.Name == driver.SettingSpace {
+		d.of.watched.Add(1)
+	}
+	return d.Documents.Watch(ctx, s)
+}
+
+// TestDamagedTicks: a board whose ticks cannot be read tries that again after pauses, and says so.
+func TestDamagedTicks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		store := openStore(t)
+		b := start(t, store, Spec{})
+		putEvery(t, b, "nightly", 24*time.Hour)
+		var log strings.Builder
+		d := &damaged{Driver: store, space: tickSpace}
+		start(t, d, Spec{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := d.watched.Load(); n < 2 || n > 15 {
+			t.Errorf("the settings were read %d times in a minute: want some tries, with pauses", n)
+		}
+		if n := strings.Count(log.String(), "what is set on the board cannot be read"); n != 2 {
+			t.Errorf("it was said %d times: want at once, and again after half a minute\n%s", n, log.String())
 		}
 	})
 }
