@@ -87,6 +87,9 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 		return listenError(err)
 	}
 	defer func() { _ = ports.Close() }() // for a server that did not come about
+	if f.readyFile != "" {
+		_ = os.Remove(f.readyFile) // of one that was killed: nobody is to go by it
+	}
 	done, err := p.dataFolder(c)
 	if err != nil {
 		return err

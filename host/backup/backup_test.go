@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,6 +74,31 @@ func TestBackup(t *testing.T) {
 	}
 	if _, err := backup.Folder(folder).Unpack(store, false); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("over a store: %v", err)
+	}
+}
+
+// TestPartial: what a killed one left is taken away by the next, and nothing that another is at.
+func TestPartial(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	left, fresh := filepath.Join(parent, ".main.partial-1"), filepath.Join(parent, ".main.partial-2")
+	for _, folder := range []string{left, fresh} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "boards.db"), []byte("01234"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if old := time.Now().Add(-time.Hour); os.Chtimes(left, old, old) != nil {
+		t.Fatal("its time cannot be set")
+	}
+	if _, err := backup.Archive(bytes.NewReader(archive(t))).Unpack(filepath.Join(parent, "main"), false); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(parent, ".*"))
+	if err != nil || !slices.Equal(names, []string{fresh}) {
+		t.Errorf("there are %v (%v): want what is new alone", names, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/boardd/boardd/sdk/durable"
+	"github.com/boardd/boardd/sdk/tempfolder"
 )
 
 // Archive is a backup as it is sent: a tar archive.
@@ -108,10 +109,12 @@ func (s *Source) Unpack(folder string, manifest bool) (*Manifest, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	partial, err := os.MkdirTemp(parent, "."+filepath.Base(folder)+".partial-")
+	work, err := partialFolders(folder).Make(parent)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = work.Close() }() // which is not there any more where all went well
+	partial := work.Path
 	m, err := s.read(func(name string) (io.WriteCloser, error) {
 		if name == ManifestFile && !manifest {
 			return discard{}, nil
@@ -132,9 +135,18 @@ func (s *Source) Unpack(folder string, manifest bool) (*Manifest, error) {
 		err = durable.SyncFolder(parent)
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(partial))
+		return nil, err
 	}
 	return m, nil
+}
+
+// partialFolders are those of what is not whole yet. One that was killed leaves up to as much as
+// the store has, which the next one for the folder takes away.
+func partialFolders(folder string) tempfolder.Kind {
+	return tempfolder.Kind{
+		Prefix: "." + filepath.Base(folder) + ".partial-",
+		Ours:   func(e fs.DirEntry) bool { return e.Type().IsRegular() && fileName.MatchString(e.Name()) },
+	}
 }
 
 // synced is a file that is on the disk when it is closed.

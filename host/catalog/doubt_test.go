@@ -49,6 +49,29 @@ func memory(t *testing.T, folder string) *catalog.Memory {
 	return m
 }
 
+// TestMemoryLeftHalfWritten: what a process that was killed had begun to write is taken away by the
+// next, and stays where another may be at it.
+func TestMemoryLeftHalfWritten(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{true, false} {
+		folder := t.TempDir()
+		left := filepath.Join(folder, ".new-123")
+		if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m, err := catalog.OpenMemory(folder, alone, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(left); (err == nil) == alone {
+			t.Errorf("alone: %v, and what was left half written: %v", alone, err)
+		}
+	}
+}
+
 // fill makes a tenant with boards and a policy.
 func fill(t *testing.T, c *catalog.Catalog) catalog.Tenant {
 	t.Helper()

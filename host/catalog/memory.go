@@ -56,6 +56,9 @@ type note struct {
 
 const memoryFile = "records.jsonl"
 
+// newFiles are what the file is written anew in, to be renamed.
+const newFiles = ".new-*"
+
 // OpenMemory reads what was remembered in a folder, and goes on from it. Without a
 // folder nothing outlives the process. A line that cannot be read is passed over. Where this
 // process is not alone with the folder, it has a file of its own from now on, which is the one
@@ -71,6 +74,12 @@ func OpenMemory(folder string, alone bool, logger *slog.Logger) (*Memory, error)
 	whole, err := m.read()
 	if err != nil {
 		return nil, err
+	}
+	if alone {
+		left, _ := filepath.Glob(filepath.Join(folder, newFiles)) // the pattern is right
+		for _, path := range left {                               // by a process that was killed while it wrote
+			_ = os.Remove(path) // or the next time
+		}
 	}
 	if alone && whole && m.lines > 0 && !m.crowded() {
 		if m.file, err = os.OpenFile(filepath.Join(folder, memoryFile), os.O_APPEND|os.O_WRONLY, 0); err == nil {
@@ -242,7 +251,7 @@ func (m *Memory) complain(err error) {
 // caller holds m.mu, or nobody else has m yet.
 func (m *Memory) rewrite() error {
 	path := filepath.Join(m.folder, memoryFile)
-	file, err := os.CreateTemp(m.folder, ".new-*")
+	file, err := os.CreateTemp(m.folder, newFiles)
 	if err != nil {
 		return err
 	}

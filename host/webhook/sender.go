@@ -209,8 +209,14 @@ func (s *sender) turn(ctx context.Context, before string) (verdict, bool) {
 	case !isOpen(results[0].Job):
 		return verdict{}, true
 	}
-	wait := turnPause + min(max(0, time.Until(results[0].Job.NotBefore)), turnMost)
+	wait := turnWait(time.Until(results[0].Job.NotBefore))
 	return verdict{what: early, reason: "delivery " + before + " about the same job goes before", after: wait}, false
+}
+
+// turnWait is how long a delivery waits whose forerunner is tried again after a while: as long, but
+// never much longer than turnMost or a quarter of it, since somebody may have that one tried at once.
+func turnWait(until time.Duration) time.Duration {
+	return turnPause + max(0, min(until, max(turnMost, until/4)))
 }
 
 // ask makes the request.

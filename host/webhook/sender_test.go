@@ -56,6 +56,19 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestTurnWait: while a receiver is away for hours, what waits for its turn is not claimed each minute.
+func TestTurnWait(t *testing.T) {
+	t.Parallel()
+	for until, want := range map[time.Duration]time.Duration{
+		-time.Hour: turnPause, 0: turnPause, time.Second: turnPause + time.Second, time.Minute: turnPause + time.Minute,
+		3 * time.Minute: turnPause + time.Minute, 6 * time.Hour: turnPause + 90*time.Minute,
+	} {
+		if got := turnWait(until); got != want {
+			t.Errorf("where the one before is tried again in %v, a delivery waits for %v: want %v", until, got, want)
+		}
+	}
+}
+
 // TestWholeTimeout: the lease that is asked for lets a request take as long as the webhook says, and
 // a shorter one, which is all that the board grants, ends after the request.
 func TestWholeTimeout(t *testing.T) {
