@@ -228,7 +228,9 @@ func (t *transaction) build(add func(*session.Multi)) error {
 
 // buildLock does what is planned with the lock of a node. A lock of boardd's is
 // always written once after it was created, so that its version is at least 1
-// and TaskFlow's, which is 0, is never taken for it.
+// and TaskFlow's, which is 0, is never taken for it. A posting without a lock only
+// goes if there is none still: one is made and deleted before it, since nothing
+// else of the job says that a conductor has claimed it.
 func (t *transaction) buildLock(node string) {
 	v, ch, m := t.view, t.change, t.multi
 	path := t.at.Lock(node)
@@ -237,6 +239,10 @@ func (t *transaction) buildLock(node string) {
 	case ch.lock == takeLock && there:
 		m.Delete(path, v.lock.version)
 		t.children++
+	case ch.lock == takeLock && ch.takeNode:
+		m.Create(path, nil, session.Persistent)
+		m.Delete(path, 0)
+		t.children += 2
 	case ch.lock == leaveLock && there && v.ours():
 		m.Check(path, v.lock.version)
 		t.lockVersion = v.lock.version
