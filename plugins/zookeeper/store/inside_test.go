@@ -24,11 +24,16 @@ func inside(t *testing.T, z *testserver.ZooKeeperEnsemble, o Options) (*Store, *
 
 func insideAt(t *testing.T, servers []string, o Options) (*Store, *board) {
 	t.Helper()
+	return insideLogged(t, servers, slog.DiscardHandler, o)
+}
+
+func insideLogged(t *testing.T, servers []string, log slog.Handler, o Options) (*Store, *board) {
+	t.Helper()
 	raw, err := json.Marshal(map[string]any{"servers": servers})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(t.Context(), driver.Config{Settings: raw, Logger: slog.New(slog.DiscardHandler)}, o)
+	d, err := Open(t.Context(), driver.Config{Settings: raw, Logger: slog.New(log)}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,17 +19,26 @@ func (b *board) start() { b.running.Go(b.run) }
 func (b *board) run() {
 	for wait := 50 * time.Millisecond; b.life.Err() == nil; {
 		err := b.serve()
+		gone := errors.Is(err, errGone)
 		b.mu.Lock()
 		b.setState(false, err)
 		b.events.broken = &job.Error{Kind: job.Unavailable, Message: "the board is being read anew", Err: err}
 		b.events.wake()
+		said := gone && !b.loadedOnce
+		if gone {
+			b.clear()
+		}
 		b.mu.Unlock()
 		if errors.Is(err, errAgain) {
 			wait = 50 * time.Millisecond
 			continue
 		}
-		if b.life.Err() == nil {
+		if b.life.Err() == nil && !said {
 			b.store.log.Warn("a board cannot be followed; it is read anew", "board", b.name, "error", err)
+		}
+		if gone && b.awaitRoot() == nil {
+			wait = 50 * time.Millisecond
+			continue
 		}
 		b.rest(wait)
 		wait = min(2*wait, 5*time.Second)
@@ -46,6 +55,34 @@ func (b *board) rest(wait time.Duration) {
 	case <-b.life.Done():
 	}
 }
+
+// awaitRoot waits until a board that is gone is made again, or somebody opens it here.
+func (b *board) awaitRoot() error {
+	_, lost := b.client().Epoch()
+	stat, made, err := b.client().ExistsWatched(b.life, b.at.own)
+	if err != nil || stat != nil {
+		return err
+	}
+	for {
+		b.mu.Lock()
+		asked := b.openers > 0
+		b.mu.Unlock()
+		if asked {
+			return nil
+		}
+		select {
+		case <-b.kick:
+			continue // by who opens it, or by a change of before
+		case <-made:
+		case <-lost:
+		case <-b.life.Done():
+		}
+		return nil
+	}
+}
+
+// errGone is why a board that nobody opens cannot be loaded.
+var errGone = errors.New("the board was dropped, or ZooKeeper was made anew; whoever opens the board makes it again")
 
 // errAgain ends serve so that the board is read anew at once.
 var errAgain = errors.New("the board is to be read anew")
@@ -158,7 +195,7 @@ func (b *board) prepare(ctx context.Context) error {
 	b.mu.Unlock()
 	r, event, err := b.watchRoot(ctx)
 	if err == nil && !r.there && !observe && !asked {
-		return job.Errorf(job.Unavailable, "%s is gone: the board was dropped, or ZooKeeper was made anew; whoever opens the board makes it again", b.at.own)
+		return &job.Error{Kind: job.Unavailable, Message: b.at.own + " is gone", Err: errGone}
 	}
 	if err == nil && !r.there && !observe {
 		if err := b.makeRoot(ctx, r.generation); err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -279,4 +280,48 @@ func TestDroppedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.post(t)
+}
+
+// goneLines are the lines of a log that say that a board is gone, as far as somebody takes them.
+type goneLines chan string
+
+func (l goneLines) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "is gone") {
+		select {
+		case l <- string(line):
+		default:
+		}
+	}
+	return len(line), nil
+}
+
+// TestDroppedElsewhereRests has a host say once that another one has dropped a board. It keeps
+// nothing of it, and looks for it no more until it is there again.
+func TestDroppedElsewhereRests(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
+	first, _ := inside(t, z, Options{})
+	gone := make(goneLines, 2)
+	_, b := insideLogged(t, z.Servers(), slog.NewTextHandler(gone, nil), Options{})
+	id := first.post(t)
+	testserver.Eventually(t, "the other host knows the job", func() bool { return b.known(id) != nil })
+	if err := first.DropBoard(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	select {
+	case line := <-gone:
+		t.Errorf("the other host looks for the board again: %s", line)
+	case <-time.After(time.Second):
+	}
+	if v := b.known(id); v != nil {
+		t.Errorf("the other host still knows %+v", v)
+	}
+	if _, err := first.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "the other host follows the board that was made again", func() bool {
+		_, loaded := b.reading()
+		return loaded
+	})
 }
