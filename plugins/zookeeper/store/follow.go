@@ -223,8 +223,9 @@ func (b *board) listAnew(ctx context.Context) (failed error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.folder.upTo = max(b.folder.upTo, horizon, uint64(folder.Stat.Pzxid))
+	// Where a lock has taken the place of another one the names are the same.
+	b.sweep.again(len(work) > 0 || !b.folder.balanced(folder.Stat))
 	b.folder.rebase(folder.Stat)
-	b.sweep.again(len(work) > 0)
 	return nil
 }
 

@@ -167,6 +167,38 @@ func TestLockSeenAfterChange(t *testing.T) {
 	}
 }
 
+// TestLockReplaced has another conductor claim a job that the first one has given back, between
+// two lists, and nothing else happen on the board: the second claim is seen.
+func TestLockReplaced(t *testing.T) {
+	t.Parallel()
+	l := newLate(t)
+	id := l.other.post(t)
+	l.list()
+	lockByTaskFlow(t, l.board, id)
+	l.list()
+	if err := l.sweepLocks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.list(); l.sweep.wanted {
+		t.Error("locks are looked at though nobody has changed the folder")
+	}
+	data, err := taskflow.EncodeLock("the next one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := l.at.Lock(l.known(id).node)
+	if _, err := l.conn.Multi(&zk.DeleteRequest{Path: path, Version: -1}, &zk.CreateRequest{Path: path, Data: data, Acl: zk.WorldACL(zk.PermAll)}); err != nil {
+		t.Fatal(err)
+	}
+	l.list()
+	if err := l.sweepLocks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if owner := l.known(id).owner(); owner != "the next one" {
+		t.Errorf("the job is %s's, want the next one's", owner)
+	}
+}
+
 // TestFoundWhileListed has a job be read that another program has posted, while the folder is
 // being listed and nobody has read the posting yet.
 func TestFoundWhileListed(t *testing.T) {
