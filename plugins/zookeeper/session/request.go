@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -127,7 +129,7 @@ func Lost(err error) bool {
 
 // lostConnection reports whether a request may or may not have been carried out.
 func lostConnection(err error) bool {
-	var known bool
+	known := refused(err)
 	for _, sure := range []error{
 		zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty,
 		zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrInvalidPath, zk.ErrSessionMoved,
@@ -135,6 +137,15 @@ func lostConnection(err error) bool {
 		known = known || errors.Is(err, sure)
 	}
 	return !known
+}
+
+// refused reports whether an error is an answer that the library has no name for, such as that a
+// quota is reached (-125) or that the server has too much to do (-127). The codes from -100 on
+// downwards say that nothing was done; those above are of a server that has failed.
+func refused(err error) bool {
+	text, unnamed := strings.CutPrefix(err.Error(), "unknown error: ")
+	code, wrong := strconv.Atoi(text)
+	return unnamed && wrong == nil && code <= -100
 }
 
 // Conflict reports whether a Multi was refused since a node was not as it

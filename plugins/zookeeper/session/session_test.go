@@ -189,6 +189,29 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
+// TestQuota has a server refuse a change with a code that the library has no name for: nothing
+// was done, and to send it again is of no use.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true, Java: []string{"-Dzookeeper.enforceQuota=true"}})
+	c, ctx := dialFor(t, z.Servers(), 10*time.Second), t.Context()
+	if err := c.EnsurePath(ctx, "/full", session.World()); err != nil {
+		t.Fatal(err)
+	}
+	m := c.Multi(session.World())
+	m.Create("/zookeeper/quota/full", nil, session.Persistent)
+	m.Create("/zookeeper/quota/full/zookeeper_limits", []byte("count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"), session.Persistent)
+	m.Create("/zookeeper/quota/full/zookeeper_stats", []byte("count=1,bytes=0"), session.Persistent)
+	if _, err := m.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	m = c.Multi(session.World())
+	m.Create("/full/one more", nil, session.Persistent)
+	if _, err := m.Do(ctx); job.KindOf(err) != job.Unavailable || session.Lost(err) {
+		t.Errorf("a node above the quota: %v (%v, lost: %v), want it refused", err, job.KindOf(err), session.Lost(err))
+	}
+}
+
 // TestLargeList lists more names than ZooKeeper's own clients take at once.
 func TestLargeList(t *testing.T) {
 	t.Parallel()
