@@ -19,6 +19,6 @@ done
 digest=$(sha256sum secrets.new/redis-password | cut -d ' ' -f 1)
 cat > secrets.new/redis-users <<ACL
 user default on nopass resetkeys resetchannels -@all +ping
-user boardd on #$digest ~* resetchannels &* -@all +ping +hello +info +role +time +config|get +multi +exec +eval +evalsha +publish +subscribe +unsubscribe +psubscribe +punsubscribe +scan +dbsize +del +exists +unlink +get +mget +set +incrby +persist +pexpire +pttl +hdel +hexists +hget +hgetall +hincrby +hlen +hmget +hscan +hset +hstrlen +hvals +lindex +llen +lrange +ltrim +rpush +sadd +smembers +xadd +xrange +xrevrange +zadd +zcard +zpopmin +zrange +zrangebylex +zrangebyscore +zrem +zrevrangebyscore
+user boardd on #$digest ~* resetchannels &* -@all +ping +hello +info +role +time +config|get +multi +exec +eval +evalsha +publish +subscribe +unsubscribe +psubscribe +punsubscribe +scan +dbsize +del +exists +unlink +get +mget +set +incrby +persist +pexpire +pttl +hdel +hexists +hget +hgetall +hincrby +hlen +hmget +hrandfield +hscan +hset +hstrlen +hvals +lindex +llen +lrange +ltrim +rpush +sadd +smembers +xadd +xrange +xrevrange +zadd +zcard +zpopmin +zrange +zrangebylex +zrangebyscore +zrem +zrevrangebyscore
 ACL
 mv secrets.new secrets

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,8 +107,7 @@ func postAndHear(t *testing.T, server *testserver.Redis, name, settings string) 
 		drivers[i] = d
 	}
 	id := job.ID(random())
-	post := driver.Op{Kind: driver.Post, Request: random(), Posting: &driver.Posting{ID: id, Name: "ours", Details: []byte(`{}`), Digest: random()}}
-	if r := drivers[0].Apply(ctx, name, []driver.Op{post})[0]; r.Kind != job.NoKind {
+	if r := postWithKey(ctx, drivers[0], name, id); r.Kind != job.NoKind {
 		t.Errorf("a post on %s: %v: %s", name, r.Kind, r.Message)
 		return
 	}
@@ -119,6 +119,44 @@ func postAndHear(t *testing.T, server *testserver.Redis, name, settings string) 
 		if slices.ContainsFunc(step.List, func(c driver.Change) bool { return c.Job == id }) {
 			return
 		}
+	}
+}
+
+// postWithKey posts a job that has a key of its own.
+func postWithKey(ctx context.Context, d driver.Driver, board string, id job.ID) driver.Result {
+	posting := &driver.Posting{ID: id, Name: "ours", Details: []byte(`{}`), Digest: random()}
+	keys := []driver.Key{{Name: id.String(), Open: true}}
+	return d.Apply(ctx, board, []driver.Op{{Kind: driver.Post, Request: random(), Posting: posting, Keys: keys}})[0]
+}
+
+// TestFewRightsForKeys: with these rights the keys of jobs that have ended are dropped, as jobs
+// with other keys come.
+func TestFewRightsForKeys(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	if got := server.Command("ACL", "SETUSER", rights(t, "worker", "secret", namespace)); got != "+OK" {
+		t.Fatal(got)
+	}
+	d, err := store.Open(t.Context(), driver.Config{Settings: []byte(`{"address":"` + server.Addr + `","username":"worker","password":"secret"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Settings: []byte(`{"namespace":"` + namespace + `"}`), Window: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		id := job.ID(random())
+		if r := postWithKey(t.Context(), d, "b", id); r.Kind != job.NoKind {
+			t.Fatalf("a post: %v: %s", r.Kind, r.Message)
+		}
+		if r := d.Apply(t.Context(), "b", []driver.Op{{Kind: driver.Remove, Job: id, Event: job.CanceledEvent}})[0]; r.Kind != job.NoKind {
+			t.Fatalf("the end of the job: %v: %s", r.Kind, r.Message)
+		}
+	}
+	left := server.Command("HLEN", namespace+":boardd:keys")
+	if n, err := strconv.Atoi(strings.TrimPrefix(left, ":")); err != nil || n < 1 || n > 50 {
+		t.Errorf("%s keys are kept of 100 jobs that have ended, want the last few", left)
 	}
 }
 
