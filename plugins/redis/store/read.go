@@ -269,8 +269,8 @@ func (s *Store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	}
 	c := driver.Counts{Open: open.Val(), Trashed: trashed.Val(), Ended: ended.Val(), Tombstones: stones.Val(), Bad: b.bad.count()}
 	for i, n := range []*int64{&c.Claimed, &c.Finals, &c.FinalBytes} {
-		if text, ok := head.Val()[i].(string); ok { // absent: none
-			*n = parseInt(text)
+		if text, ok := head.Val()[i].(string); ok { // absent: none; a head that was taken away counts too few
+			*n = max(parseInt(text), 0)
 		}
 	}
 	c.Open -= min(c.Bad, c.Open)

@@ -362,3 +362,39 @@ func TestHeadTakenAway(t *testing.T) {
 		t.Errorf("a change has position %d, before there was %d", p, last)
 	}
 }
+
+// TestHeadTakenAwayWhileOpen has the same happen below a host that goes on: what it counts never
+// falls below nothing, and tokens go on above those of before.
+func TestHeadTakenAwayWhileOpen(t *testing.T) {
+	t.Parallel()
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	b := newBench(t, server, nil)
+	consumed, released := b.claim(b.post("consumed"), "w"), b.claim(b.post("released"), "w")
+	claimed := func(when string, want int64) {
+		t.Helper()
+		if got := b.counts().Claimed; got != want {
+			t.Errorf("%s: %d jobs are claimed, want %d", when, got, want)
+		}
+	}
+	consume := func(c driver.Claimed) {
+		t.Helper()
+		op := tokenOp(driver.Remove, c)
+		op.Lease, op.Event = 0, job.ConsumedEvent
+		b.must(op)
+	}
+	server.Command("DEL", "octavia_jobboard:boardd:head")
+	b.must(tokenOp(driver.Release, released))
+	claimed("a claim of before was released", 0)
+	again := b.claim(released.Job, "w")
+	if again.Token.Epoch <= released.Token.Epoch {
+		t.Errorf("a new token has epoch %d, before there was %d", again.Token.Epoch, released.Token.Epoch)
+	}
+	claimed("its job was claimed again", 1)
+	consume(again)
+	consume(consumed)
+	claimed("the other claim of before ended", 0)
+	b.claim(b.post("new"), "w")
+	claimed("a new job was claimed", 1)
+	server.Command("HSET", "octavia_jobboard:boardd:head", "claimed", "-3")
+	claimed("a driver of before has counted below nothing", 0)
+}

@@ -38,6 +38,7 @@ local finals, bytes, posts = tonumber(head[6] or 0), tonumber(head[7] or 0), ton
 if not head[1] then -- a new board, or one whose head was taken away: its stream goes on
   local last = call('XREVRANGE', EVENTS, '+', '-', 'COUNT', 1)[1]
   if last then position = tonumber(string.match(last[1], '^%d+')) end
+  epoch = position -- no claim has a higher epoch than its position
 end
 local first = position + 1
 group_.passage = head[10] or '' -- see move.lua

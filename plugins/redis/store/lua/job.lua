@@ -76,10 +76,10 @@ end
 local function waits(j) return j.held or j.notbefore > now end
 
 -- unclaim takes the claim off a job, in what boardd keeps of it. What it counts
--- is countable.
+-- is countable. A head that was taken away does not count the claims of before.
 local function unclaim(j)
   if j.claim then raise(j.extra, -1) end
-  if j.claim or j.foreign then claimed = claimed - 1 end
+  if j.claim or j.foreign then claimed = math.max(claimed - 1, 0) end
   j.claim, j.foreign, j.live, j.noexpiry, j.token = nil, nil, nil, nil, nil
 end
 

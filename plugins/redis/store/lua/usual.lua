@@ -98,7 +98,7 @@ usual_[REMOVE] = function(raw)
   if sub(meta, 113 + status) ~= name .. '\000\000' then return nil end
   if not looked[STAMPS] then sound('HLEN', STAMPS) end
   if not looked[ENDEDBY] or finals > 0 then removable(nil) end
-  open, claimed, position = open - 1, claimed - 1, position + 1
+  open, claimed, position = open - 1, math.max(claimed - 1, 0), position + 1
   local at8, version8 = pack('>I8', position), eight[version + 1]
   local past = USUAL_PAST .. version8 .. at8 .. NOW .. '\000\000\000\000\000\000\000\000' .. digest .. token
   call('HSET', ENDED, id, past)
