@@ -1,11 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/boardd/boardd/internal/testserver"
+	"github.com/boardd/boardd/plugins/taskflow"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/driver/drivertest"
 	"github.com/boardd/boardd/sdk/job"
@@ -64,6 +71,79 @@ func TestConformanceProcess(t *testing.T) {
 			return driver.BoardSpec{Name: name, Settings: []byte(`{"events":16}`)}, 16
 		},
 	})
+}
+
+// TestLargePostings: postings of another program that are larger than boardd would make them, or
+// whose details are as JSON, come through the driver's messages, or are said to be too large.
+func TestLargePostings(t *testing.T) {
+	t.Parallel()
+	const mebi = 1 << 20
+	server := testserver.StartRedis(t, testserver.RedisOptions{})
+	d, p := launch(t, server)
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Settings: []byte(`{"namespace":"n"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		name     string
+		value    any
+		encoding job.Encoding
+		corrupt  bool
+	}{
+		{"as large in JSON", strings.Repeat("a", 5*mebi), job.JSON, false},
+		{"six times as large in JSON", strings.Repeat("\x01", 3*mebi), job.Msgpack, false},
+		{"nearly too large", make([]byte, 12*mebi-1000), job.Msgpack, false},
+		{"too large", make([]byte, 12*mebi), job.Msgpack, true},
+	} {
+		id := job.ID{byte(i + 1)}
+		details := postLarge(t, server, id, c.value)
+		r := d.Apply(t.Context(), "b", []driver.Op{{Kind: driver.Claim, Request: [16]byte(id), Claim: &driver.ClaimSpec{
+			Owner: "w", Lease: time.Hour, Count: 1, Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte(id)}}, Parts: driver.Details,
+		}}})[0]
+		list, err := d.Read(t.Context(), "b", []job.ID{id}, driver.Details)
+		if r.Kind != job.NoKind || err != nil {
+			t.Fatalf("%s: a claim: %v, %s; a read: %v", c.name, r.Kind, r.Message, err)
+		}
+		if c.corrupt {
+			if len(r.Claims) != 0 || len(r.Skipped) != 1 || r.Skipped[0].Kind != job.Corrupt || !strings.Contains(list[0].Corrupt, "want at most") {
+				t.Errorf("%s: the claim answers %d claims, the job is read as corrupt: %q", c.name, len(r.Claims), list[0].Corrupt)
+			}
+			continue
+		}
+		if len(r.Claims) != 1 {
+			t.Errorf("%s: not claimed", c.name)
+			continue
+		}
+		for _, got := range []driver.Posting{r.Claims[0].Record.Posting, list[0].Posting} {
+			if got.Encoding != c.encoding || c.encoding == job.Msgpack && !bytes.Equal(got.Details, details) {
+				t.Errorf("%s: %d bytes of %v, want %v", c.name, len(got.Details), got.Encoding, c.encoding)
+			}
+		}
+	}
+	select {
+	case <-p.Faulty():
+		t.Errorf("the driver broke its contract: %v", p.Fault())
+	default:
+	}
+}
+
+// postLarge posts a job as TaskFlow does, and returns its details.
+func postLarge(t *testing.T, server *testserver.Redis, id job.ID, value any) []byte {
+	t.Helper()
+	details, err := msgpack.Marshal(map[string]any{"a": value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, err := taskflow.EncodeRedis(&taskflow.Posting{ID: id, Name: "large", CreatedAt: time.Now(), Encoding: job.Msgpack, Details: []byte{0x81, 0xa1, 'a', 0xa6, 'v', 'a', 'l', 'u', 'e', 's'}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	posting := bytes.Replace(small, []byte("\x81\xa1a\xa6values"), details, 1)
+	c := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer c.Close()
+	if err := c.HSet(t.Context(), "n:listings", id.String(), posting).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return details
 }
 
 // TestKilledDriver kills the driver's process under load. What it acknowledged

@@ -22,9 +22,10 @@ import (
 )
 
 // Limits on what is read and written. TaskFlow has none of its own; its own
-// encoder stops at 511 levels.
+// encoder stops at 511 levels. The largest posting fits into one of a driver's messages, of
+// plugin.MaxMessage bytes, with all else that a record has.
 const (
-	MaxPosting = 16 << 20 // bytes of one posting
+	MaxPosting = 12 << 20 // bytes of one posting
 	MaxNesting = 512      // levels of maps and lists in one posting, it included
 	MaxDigits  = 4300     // digits of one whole number in JSON, which is Python's limit
 )

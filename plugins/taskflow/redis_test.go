@@ -169,7 +169,7 @@ func TestDecodeRedisRefuses(t *testing.T) {
 		{"a list longer than the posting", field, posting(t, pair{"details", raw{0xdd, 0xff, 0xff, 0xff, 0xff}}), "ends in the middle"},
 		{"a map longer than the posting", field, posting(t, pair{"details", raw{0xdf, 0xff, 0xff, 0xff, 0xff}}), "ends in the middle"},
 		{"text longer than the posting", field, posting(t, pair{"details", raw{0xdb, 0xff, 0xff, 0xff, 0xff}}), "ends in the middle"},
-		{"too large", field, make([]byte, taskflow.MaxPosting+1), "want at most 16777216"},
+		{"too large", field, make([]byte, taskflow.MaxPosting+1), "want at most 12582912"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

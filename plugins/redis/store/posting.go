@@ -37,20 +37,22 @@ func decodePosting(id string, value []byte, parts driver.Parts) (driver.Posting,
 		p.Details = nil
 		return p, nil
 	}
-	p.Encoding, p.Details = details(p.Details, !ours || p.Encoding == job.JSON)
+	beside := len(value) - len(p.Details)
+	p.Encoding, p.Details = details(p.Details, !ours || p.Encoding == job.JSON, taskflow.MaxPosting-beside)
 	if parts&driver.Details == 0 {
 		p.Details = nil
 	}
 	return p, nil
 }
 
-// details shows msgpack as JSON where that is wanted and JSON can hold it.
-func details(raw []byte, asJSON bool) (job.Encoding, []byte) {
+// details shows msgpack as JSON where that is wanted, JSON can hold it, and it takes at most so
+// many bytes: some text is six times as long in JSON, and a driver's message has to hold it.
+func details(raw []byte, asJSON bool, most int) (job.Encoding, []byte) {
 	if raw == nil {
 		raw = []byte{0x80} // absent: an empty map
 	}
 	if asJSON {
-		if text, ok := taskflow.JSONOfMsgpack(raw); ok {
+		if text, ok := taskflow.JSONOfMsgpack(raw); ok && len(text) <= most {
 			return job.JSON, text
 		}
 	}
