@@ -27,6 +27,10 @@ const documentsWake = "boardd:documents"
 // documentsPrefix is how the keys of all spaces begin.
 const documentsPrefix = "boardd:{doc:"
 
+// sweptDocuments is how many others a put of a document that expires looks at, to take away
+// those that have expired.
+const sweptDocuments = 4
+
 // documents is the small records of a Redis.
 type documents struct{ *Store }
 

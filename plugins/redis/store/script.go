@@ -132,7 +132,7 @@ func constants() map[string]string {
 		"UNKNOWN": int(job.Unknown), "OPEN": int(job.Unclaimed), "COMPLETE": int(job.Complete), "TRASHED": int(job.Trashed),
 		"CONSUMED": int(job.Consumed), "PURGED": int(job.Purged), "FOREIGN": int(job.ForeignChange), "EXTENDED": int(job.Extended),
 		"LEASE_TOLERANCE": int(leaseTolerance / time.Microsecond), "GRANT_SIZE": grantSize, "PAST_SIZE": pastSize,
-		"GROWTH": MaxFullGrowth, "FULL_DOCUMENT": MaxFullDocument,
+		"GROWTH": MaxFullGrowth, "FULL_DOCUMENT": MaxFullDocument, "SWEPT_DOCUMENTS": sweptDocuments,
 	} {
 		values[name] = strconv.Itoa(n)
 	}

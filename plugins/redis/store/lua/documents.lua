@@ -27,7 +27,7 @@ local function advance()
   version = math.max(version + 1, now)
 end
 
-local function remove()
+local function remove(name)
   advance()
   call('HDEL', DATA, name)
   call('ZREM', NAMES, name)
@@ -40,10 +40,25 @@ local function remove()
   end
 end
 
-local function done()
+-- sweep takes away what has expired of some other documents, from anywhere: nobody may ever
+-- ask for them. It is for a put that expires, so that more goes than comes.
+local function sweep()
+  local some = redis.pcall('HRANDFIELD', DATA, SWEPT_DOCUMENTS)
+  if some.err then return end
+  for _, other in ipairs(some) do
+    local raw = other ~= '' and other ~= name and call('HGET', DATA, other)
+    if raw and #raw >= 32 then
+      local _, til = get('>I8I8', raw)
+      if til > 0 and til <= now then remove(other) end
+    end
+  end
+end
+
+-- done answers with the version of the document, or of the space without it.
+local function done(at)
   call('HSET', DATA, '', pack('>I8I8', version, floor))
   call('PUBLISH', ARGV[1], DATA)
-  return {1, version}
+  return {1, at}
 end
 
 local moved = what ~= 'reap' and call('HGET', MOVED, 'moved') -- see docmove.lua
@@ -61,16 +76,18 @@ if what == 'put' then
   call('ZADD', NAMES, 0, name)
   call('ZADD', CHANGED, fmt('%.0f', version), name)
   call('ZREM', GONE, name)
-  return done()
+  local at = version
+  if tonumber(ARGV[6]) > 0 then sweep() end
+  return done(at)
 elseif what == 'delete' then
   if present == 0 then return {2, 0} end
   if present ~= tonumber(ARGV[5]) then return {0, present} end
-  remove()
-  return done()
+  remove(name)
+  return done(version)
 end
 -- reap: a document that has expired goes.
 if raw and present == 0 and old == tonumber(ARGV[5]) then
-  remove()
-  return done()
+  remove(name)
+  return done(version)
 end
 return {0, present}
