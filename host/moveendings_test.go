@@ -125,6 +125,10 @@ func TestAbandonedMoveToNowhere(t *testing.T) {
 	if m := d.until(catalog.Abandoned); !strings.Contains(m.Problem, "keeps what was brought") {
 		t.Errorf("the move says %q", m.Problem)
 	}
+	eventually(t, "the host that is asked knows of it", func() bool {
+		m, err := d.as[0].Move(within(t), tenant.Default, "builds")
+		return err == nil && m.State == catalog.Abandoned
+	})
 	d.post(1)
 	if err := d.as[0].DeleteBoard(within(t), tenant.Default, "builds", 0, false); err != nil {
 		t.Error(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/plugins/taskflow"
@@ -77,7 +77,10 @@ func TestConformanceProcess(t *testing.T) {
 // whose details are as JSON, come through the driver's messages, or are said to be too large.
 func TestLargePostings(t *testing.T) {
 	t.Parallel()
-	const mebi = 1 << 20
+	const (
+		mebi            = 1 << 20
+		ofText, ofBytes = 0xdb, 0xc6
+	)
 	server := testserver.StartRedis(t, testserver.RedisOptions{})
 	d, p := launch(t, server)
 	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Settings: []byte(`{"namespace":"n"}`)}); err != nil {
@@ -85,17 +88,18 @@ func TestLargePostings(t *testing.T) {
 	}
 	for i, c := range []struct {
 		name     string
-		value    any
+		kind     byte // of the value in msgpack: with a length of 32 bits
+		value    string
 		encoding job.Encoding
 		corrupt  bool
 	}{
-		{"as large in JSON", strings.Repeat("a", 5*mebi), job.JSON, false},
-		{"six times as large in JSON", strings.Repeat("\x01", 3*mebi), job.Msgpack, false},
-		{"nearly too large", make([]byte, 12*mebi-1000), job.Msgpack, false},
-		{"too large", make([]byte, 12*mebi), job.Msgpack, true},
+		{"as large in JSON", ofText, strings.Repeat("a", 5*mebi), job.JSON, false},
+		{"six times as large in JSON", ofText, strings.Repeat("\x01", 3*mebi), job.Msgpack, false},
+		{"nearly too large", ofBytes, strings.Repeat("\x00", 12*mebi-1000), job.Msgpack, false},
+		{"too large", ofBytes, strings.Repeat("\x00", 12*mebi), job.Msgpack, true},
 	} {
 		id := job.ID{byte(i + 1)}
-		details := postLarge(t, server, id, c.value)
+		details := postLarge(t, server, id, append(binary.BigEndian.AppendUint32([]byte{c.kind}, uint32(len(c.value))), c.value...))
 		r := d.Apply(t.Context(), "b", []driver.Op{{Kind: driver.Claim, Request: [16]byte(id), Claim: &driver.ClaimSpec{
 			Owner: "w", Lease: time.Hour, Count: 1, Candidates: []driver.Candidate{{Job: id, Nonce: [16]byte(id)}}, Parts: driver.Details,
 		}}})[0]
@@ -127,12 +131,9 @@ func TestLargePostings(t *testing.T) {
 }
 
 // postLarge posts a job as TaskFlow does, and returns its details.
-func postLarge(t *testing.T, server *testserver.Redis, id job.ID, value any) []byte {
+func postLarge(t *testing.T, server *testserver.Redis, id job.ID, value []byte) []byte {
 	t.Helper()
-	details, err := msgpack.Marshal(map[string]any{"a": value})
-	if err != nil {
-		t.Fatal(err)
-	}
+	details := append([]byte{0x81, 0xa1, 'a'}, value...) // a map of one, whose key is a
 	small, err := taskflow.EncodeRedis(&taskflow.Posting{ID: id, Name: "large", CreatedAt: time.Now(), Encoding: job.Msgpack, Details: []byte{0x81, 0xa1, 'a', 0xa6, 'v', 'a', 'l', 'u', 'e', 's'}})
 	if err != nil {
 		t.Fatal(err)
