@@ -71,12 +71,12 @@ func (s *store) apply(ctx context.Context, name string, ops []driver.Op) ([]driv
 	queue := &pgx.Batch{}
 	t.queueWrites(queue)
 	t.queueWanted(queue)
-	if t.overfull() || t.due() {
+	if t.overfull() {
 		if err := send(ctx, t.conn, queue); err != nil {
 			return nil, failed(ctx, err)
 		}
 		queue = &pgx.Batch{}
-		if err := t.trim(); err != nil {
+		if err := t.makeRoom(); err != nil {
 			return nil, failed(ctx, err)
 		}
 	}
@@ -100,9 +100,6 @@ func (t *batch) commit(queue *pgx.Batch) error {
 		}
 		if t.finals != nil {
 			t.board.watch.finals.Store(t.finals)
-		}
-		if t.trimmed {
-			t.board.watch.trimmed.Store(t.head.now.UnixNano())
 		}
 		if len(t.changes.out) > 0 {
 			t.board.watch.memo.set(t.head.position, t.changes.out)

@@ -37,7 +37,6 @@ type batch struct {
 	keys    map[string]*keyRow
 	swept   *sweep           // where to go on after this batch; nil: as before
 	finals  *pastFinals      // likewise
-	trimmed bool             // nothing is left that is too old
 	sums    map[string]int64 // what limits count, of the keys that somebody asks for
 	moved   map[string]int64
 	parts   map[job.ID]*partChanges

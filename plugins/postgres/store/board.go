@@ -31,7 +31,6 @@ type watch struct {
 	watchers atomic.Int64          // who watches the board, here
 	swept    atomic.Pointer[sweep] // nil: from the first key
 	finals   atomic.Pointer[pastFinals]
-	trimmed  atomic.Int64 // when nothing was left to be trimmed, on the store's clock
 	inbox    inbox
 	memo     memo
 }

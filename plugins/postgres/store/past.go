@@ -176,25 +176,6 @@ func (t *batch) tooManyFinals() bool {
 	return t.board.MaxFinals > 0 && t.head.finals > t.board.MaxFinals || t.board.MaxFinalBytes > 0 && t.head.finalBytes > t.board.MaxFinalBytes
 }
 
-// trimEvery is how often batches take away what is too old. It is hidden as soon as it is.
-const trimEvery = 10 * time.Second
-
-// due reports whether the batch has to look for what is too old. One that changes nothing does not.
-func (t *batch) due() bool {
-	since := t.head.now.UnixNano() - t.board.watch.trimmed.Load()
-	return t.head.position != t.before.position && (since < 0 || since >= int64(trimEvery))
-}
-
-// trim takes away what is more than the board may keep, and what is too old.
-func (t *batch) trim() error {
-	if err := t.makeRoom(); err != nil || !t.due() {
-		return err
-	}
-	more, err := t.forgetOld()
-	t.trimmed = !more && err == nil
-	return err
-}
-
 // makeRoom takes away what is more than the board may keep: the oldest first.
 func (t *batch) makeRoom() error {
 	for over := t.head.stamps - t.board.MaxTombstones; over > 0; over = t.head.stamps - t.board.MaxTombstones {

@@ -70,32 +70,3 @@ func TestFullHistory(t *testing.T) {
 		}
 	}
 }
-
-// TestOldGoesWithBatches: what is too old is taken away by the batches, though nobody counts.
-func TestOldGoesWithBatches(t *testing.T) {
-	t.Parallel()
-	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
-	d, err := opened(t, p)
-	must(t, d, err)
-	t.Cleanup(func() { _ = d.Close() })
-	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Window: time.Second}); err != nil {
-		t.Fatal(err)
-	}
-	posts := postsOf(8)
-	done(t, d, posts)
-	var last driver.Position
-	for _, post := range posts {
-		last = done(t, d, []driver.Op{{
-			Kind: driver.Remove, Job: post.Job, Request: ending(post.Job), Event: job.ConsumedEvent,
-			Ending: &driver.Ending{Outcome: job.Consumed, Keep: time.Second, Data: []byte("x"), KeepPosting: true},
-		}})[0].Position
-	}
-	s := d.(*store) //nolint:forcetypeassert // it is that of this package
-	testserver.Eventually(t, "stamps and final records are gone", func() bool {
-		done(t, d, postsOf(1))
-		var left int
-		err := s.pool.QueryRow(t.Context(), s.sql(`SELECT (SELECT count(*) FROM {s}.stamps WHERE stamp <= $1) + (SELECT count(*) FROM {s}.jobs WHERE shelf = $2)`),
-			int64(last), int16(driver.EndedJobs)).Scan(&left) //nolint:gosec // of a bigint
-		return err == nil && left == 0
-	})
-}

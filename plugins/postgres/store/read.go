@@ -74,7 +74,8 @@ func eachRow(rows pgx.Rows, h *head, do func(*row), more ...any) error {
 	return rows.Err()
 }
 
-// Count returns the counters, and takes away what is too old before, as batches do now and then.
+// Count returns the counters. As it comes once a second, it is also when what is too old
+// is taken away.
 func (s *store) Count(ctx context.Context, name string) (driver.Counts, error) {
 	b, err := s.board(name)
 	if err != nil {
