@@ -136,7 +136,7 @@ func (b *Board) followSettings(ctx context.Context) {
 		}
 		b.forgetVersions()
 		watching, stop := b.settings.watch(ctx)
-		known, err := b.watchSettings(watching)
+		known, err := b.watchSettings(ctx, watching)
 		stop()
 		if known {
 			wait.wait, trouble = 0, complaint{}
@@ -151,9 +151,10 @@ func (b *Board) followSettings(ctx context.Context) {
 }
 
 // watchSettings learns of what all hosts share until the watch ends, and reports whether all of it
-// was known. Then its end needs no word: what the board's own watch ends with is logged.
-func (b *Board) watchSettings(ctx context.Context) (known bool, err error) {
-	for change, err := range b.driver.Documents().Watch(ctx, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}) {
+// was known. Then its end needs no word: what the board's own watch ends with is logged. That
+// watching ends, so that all is read anew, breaks off nothing else.
+func (b *Board) watchSettings(ctx, watching context.Context) (known bool, err error) {
+	for change, err := range b.driver.Documents().Watch(watching, driver.Space{Board: b.spec.Key, Name: driver.SettingSpace}) {
 		if err != nil {
 			return known, nil
 		}
