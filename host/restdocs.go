@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/boardd/boardd/host/acknowledged"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/sleep"
@@ -18,6 +19,7 @@ type restDocs struct {
 	once   sync.Once
 	roused func(key string) // is called when a host has opened a board
 	laid   func(key string) // is called when a host says that a board rests
+	store  *acknowledged.Backend
 
 	mu    sync.Mutex
 	known map[string]*rested
@@ -31,7 +33,7 @@ func (b *backend) rests(h *Host) *restDocs {
 	if b.resting == nil {
 		ctx, cancel := context.WithCancel(h.running)
 		context.AfterFunc(b.ending, cancel)
-		d := &restDocs{docs: b.running.Load().driver.Documents(), synced: make(chan struct{}), known: map[string]*rested{}}
+		d := &restDocs{docs: b.running.Load().driver.Documents(), store: b.known, synced: make(chan struct{}), known: map[string]*rested{}}
 		d.roused = func(key string) {
 			if s := h.registry.keyed(b, key); s != nil && s.resting.Load() != nil {
 				s.call()
@@ -141,9 +143,19 @@ func (d *restDocs) of(ctx context.Context, key string) *rested {
 	return d.known[key]
 }
 
+// restDoc is what is written of a resting board. What its host remembered of the store goes
+// along, for whichever host opens the board next: a store that was started again meanwhile can't
+// say whether it has lost something to a host that remembers nothing.
+type restDoc struct {
+	rested
+	Seen    driver.Position `json:"seen,omitempty"`
+	Witness []byte          `json:"witness,omitempty"`
+}
+
 // put says that a board rests.
 func (d *restDocs) put(ctx context.Context, key string, r rested) error {
-	data, err := json.Marshal(r)
+	known := d.store.Known(key)
+	data, err := json.Marshal(restDoc{r, known.Position, known.Witness})
 	if err != nil {
 		return err
 	}
@@ -162,6 +174,9 @@ func (d *restDocs) rouse(ctx context.Context, key string) error {
 	for {
 		doc, err := d.docs.Get(ctx, at, key)
 		if err == nil {
+			var as restDoc
+			_ = json.Unmarshal(doc.Data, &as) // else nothing is known
+			d.store.Learn(key, acknowledged.Board{Position: as.Seen, Witness: as.Witness})
 			err = d.docs.Delete(ctx, at, key, doc.Version)
 		}
 		switch job.KindOf(err) {

@@ -85,6 +85,7 @@ func (h *Host) supervised(ctx context.Context, b *backend, command plugin.Comman
 	s := supervisor.New(supervisor.Spec{
 		Name: b.config.Name, Command: command, Settings: b.config.Settings, DataDir: folder, Logger: h.logger,
 		Recall: b.known.Recall,
+		Opened: b.known.Opened,
 	})
 	// It ends with Close, after the boards, and not with ctx.
 	b.processes.Go(func() {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/internal/testserver"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
@@ -277,5 +278,44 @@ func TestFleetListsAtRest(t *testing.T) {
 	}
 	if !rest() {
 		t.Error("a board was opened by being listed")
+	}
+}
+
+// TestFleetRestartAtRest has a Redis be started again that has lost nothing, while all boards
+// rest, and their servers go one after the other. Whoever opens a board then remembers nothing
+// of it, and says of no board that it may have lost something.
+func TestFleetRestartAtRest(t *testing.T) {
+	t.Parallel()
+	redis := testserver.StartRedis(t, testserver.RedisOptions{AppendOnly: true})
+	servers := startFleetOn(t, redis, 2, `rest_after = "1s"`)
+	settledWith(t, 0, servers...) // else the first one opens each board
+	all := fleetClient(t, servers...)
+	var names []string
+	for i := range fleetBoards {
+		names = append(names, fmt.Sprint("made", i))
+		if _, err := fleetAdmin(t, servers[0]).CreateBoard(t.Context(), &boarddv1.CreateBoardRequest{Board: &boarddv1.BoardSettings{
+			Name: names[i], Backend: "main",
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := all.Board(names[i]).Post(t.Context(), &client.NewJob{Name: "kept"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner, other := ownerOf(t, names[0], servers...)
+	testserver.Eventually(t, "all boards rest", func() bool {
+		return openBoards(t, owner) == "0" && openBoards(t, other) == "0"
+	})
+	redis.Kill()
+	redis.Restart()
+	owner.Stop()
+	left := fleetClient(t, other)
+	for _, name := range names {
+		if jobs, err := left.Board(name).Claim(t.Context(), client.ClaimOptions{Owner: "w", Lease: time.Minute}); err != nil || len(jobs) != 1 {
+			t.Errorf("%s has lost its job: %v %v", name, jobs, err)
+		}
+		if info, err := left.Board(name).Info(t.Context()); err != nil || info.GetLoss() != "" {
+			t.Errorf("%s says that it has lost something: %v %v", name, info.GetLoss(), err)
+		}
 	}
 }

@@ -53,6 +53,15 @@ type progress struct {
 	mu    sync.Mutex
 	known Board
 
+	// While the board is being opened, a change may be acknowledged by the store as the
+	// driver has just found it, and the host has no witness of that yet. Beside the one of
+	// before, the change would be taken for one of the store of before: it is not written
+	// down until the board is open.
+	opening int // calls that do
+	behind  bool
+
+	learned *Board // what another host knew when it closed the board; nil: nobody has told
+
 	// before is the driver's memory from before a loss that was reported last, nil if
 	// there was none. It is what lies on the disk until the board was opened again:
 	// should the host be killed before anybody has written the report down, the driver
@@ -92,14 +101,72 @@ func (b *Backend) remember(board string, a *progress) {
 	}
 }
 
+// begin notes that the board is being opened, and returns what ends that.
+func (b *Backend) begin(board string) (end func()) {
+	a := b.of(board)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.opening++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.opening--
+		if forgotten := b.of(board) != a; forgotten || !a.behind || a.opening > 0 {
+			return
+		}
+		a.behind = false
+		b.remember(board, a)
+	}
+}
+
 // OpenBoard adds what is remembered and keeps what comes back.
 func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	defer r.backend.begin(spec.Name)()
 	r.backend.Recall(&spec)
 	status, err := r.Driver.OpenBoard(ctx, spec)
-	if err != nil {
-		return status, err
+	if err == nil && status.Loss != "" && spec.Witness == nil {
+		if other := r.backend.learned(spec.Name); other != nil {
+			spec.Witness, spec.Seen = other.Witness, other.Position
+			status, err = r.Driver.OpenBoard(ctx, spec)
+		}
 	}
-	a := r.backend.of(spec.Name)
+	if err == nil {
+		r.backend.Opened(&spec, &status)
+	}
+	return status, err
+}
+
+// Learn hears what another host knew of a board when it closed it. Who says that a loss can't
+// be told to a host which remembers nothing is asked again with that.
+func (b *Backend) Learn(board string, known Board) {
+	a := b.of(board)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.learned = &known; known.Witness == nil {
+		a.learned = nil
+	}
+}
+
+// learned returns what Learn has heard, once.
+func (b *Backend) learned(board string) *Board {
+	a := b.of(board)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer func() { a.learned = nil }()
+	return a.learned
+}
+
+// Known is what is remembered of a board, for another host.
+func (b *Backend) Known(board string) Board {
+	a := b.of(board)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.known
+}
+
+// Opened keeps what came back when a board was opened with a specification.
+func (b *Backend) Opened(spec *driver.BoardSpec, status *driver.BoardStatus) {
+	a := b.of(spec.Name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if status.Loss != "" {
@@ -107,9 +174,8 @@ func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (dri
 	} else {
 		a.known.Position, a.before = max(a.known.Position, status.Position), nil
 	}
-	a.known.Witness = status.Witness
-	r.backend.remember(spec.Name, a)
-	return status, nil
+	a.known.Witness, a.behind, a.learned = status.Witness, false, nil
+	b.remember(spec.Name, a)
 }
 
 // Apply notes how far the board has come before anybody is told of it.
@@ -124,6 +190,10 @@ func (r *remembering) Apply(ctx context.Context, board string, ops []driver.Op) 
 	defer a.mu.Unlock()
 	if last > a.known.Position {
 		a.known.Position = last
+		if a.opening > 0 {
+			a.behind = true
+			return results
+		}
 		r.backend.remember(board, a)
 		failpoint.Hit("acknowledged/after-remember")
 	}

@@ -2,6 +2,7 @@ package acknowledged_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -81,6 +82,101 @@ func TestMade(t *testing.T) {
 		}
 		if string(d.spec.Witness) != step.want || (d.spec.Seen > 0) != (step.want != "") {
 			t.Errorf("%d: the driver is reminded of %q and %d, want %q", i, d.spec.Witness, d.spec.Seen, step.want)
+		}
+	}
+}
+
+// forgetful is a store that was started again: whoever remembers nothing can't be told whether
+// it has lost something.
+type forgetful struct {
+	opening
+	asked int
+}
+
+func (f *forgetful) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	f.asked++
+	status, err := f.opening.OpenBoard(ctx, spec)
+	if spec.Witness == nil {
+		status.Loss = "it cannot be told"
+	}
+	return status, err
+}
+
+// TestLearn opens a board that another host closed. What that one knew is used where this one
+// is told of a loss because it remembers nothing, and nowhere else.
+func TestLearn(t *testing.T) {
+	t.Parallel()
+	known, _, _ := remembered(t)
+	d := &forgetful{}
+	through := known.Through(d, func(time.Duration) {})
+	open := func(board string, wantLoss bool, wantAsked int) {
+		t.Helper()
+		d.asked = 0
+		status, err := through.OpenBoard(t.Context(), driver.BoardSpec{Name: board})
+		if err != nil || (status.Loss != "") != wantLoss || d.asked != wantAsked {
+			t.Errorf("%s: loss %q, %v, asked %d times; want a loss: %v, asked %d times", board, status.Loss, err, d.asked, wantLoss, wantAsked)
+		}
+	}
+	known.Learn("told", acknowledged.Board{Position: 5, Witness: []byte("of another host")})
+	open("told", false, 1+1)
+	if string(d.spec.Witness) != "of another host" || d.spec.Seen != 5 {
+		t.Errorf("the driver is reminded of %q and %d", d.spec.Witness, d.spec.Seen)
+	}
+	open("told", false, 1)
+	if string(d.spec.Witness) != "as it was" {
+		t.Errorf("the driver is reminded of %q once this host knows the board itself", d.spec.Witness)
+	}
+	open("untold", true, 1)
+	known.Learn("of an older host", acknowledged.Board{})
+	open("of an older host", true, 1)
+}
+
+// answering is a store that acknowledges a change while it is opened.
+type answering struct {
+	opening
+	meanwhile func()
+	fail      error
+}
+
+func (a *answering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	a.meanwhile()
+	status, err := a.opening.OpenBoard(ctx, spec)
+	return status, errors.Join(err, a.fail)
+}
+
+func (a *answering) Apply(_ context.Context, _ string, ops []driver.Op) []driver.Result {
+	return []driver.Result{{Position: driver.Position(ops[0].Version)}}
+}
+
+// TestAcknowledgedMeanwhile: what is acknowledged while a board is opened is written down with
+// the witness of that opening, never beside the one of before; and it is written down if the
+// opening fails, too.
+func TestAcknowledgedMeanwhile(t *testing.T) {
+	t.Parallel()
+	quiet := slog.New(slog.DiscardHandler)
+	m, err := memory.Open(t.TempDir(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	d := &answering{}
+	through := acknowledged.Of("red", m, quiet).Through(d, func(time.Duration) {})
+	written := func() acknowledged.Board { return acknowledged.Recall(m.Get(acknowledged.Key("red", "b"))) }
+	next := driver.Position(10)
+	d.meanwhile = func() {
+		before := written()
+		through.Apply(t.Context(), "b", []driver.Op{{Version: uint64(next)}})
+		if got := written(); got.Position != before.Position {
+			t.Errorf("change %d was written down beside the witness of before", next)
+		}
+	}
+	for _, fail := range []error{nil, errors.New("the store is away")} {
+		d.fail, next = fail, next+10
+		if _, err := through.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); (err != nil) != (fail != nil) {
+			t.Fatal(err)
+		}
+		if got := written(); got.Position != next || string(got.Witness) != "as it was" {
+			t.Errorf("after an opening with the error %v %d is written down, with the witness %q: want %d", fail, got.Position, got.Witness, next)
 		}
 	}
 }

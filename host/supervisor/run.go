@@ -231,6 +231,9 @@ func (s *Supervisor) openOn(ctx context.Context, in *incarnation, spec driver.Bo
 	if status.Loss != "" && s.spec.Recall != nil {
 		return nil // whoever remembers the board has to be told, and opens it again
 	}
+	if s.spec.Opened != nil {
+		s.spec.Opened(&spec, &status)
+	}
 	s.remember(spec, status)
 	return nil
 }

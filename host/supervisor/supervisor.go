@@ -43,6 +43,11 @@ type Spec struct {
 	// that is what the last process said when it opened the board.
 	Recall func(*driver.BoardSpec)
 
+	// Opened is told what another process said when it opened a board with such a
+	// specification, before any call reaches the board there. What tells of a loss is not
+	// passed on: the board is opened again. It may be nil.
+	Opened func(*driver.BoardSpec, *driver.BoardStatus)
+
 	Wait       time.Duration // for a process that is away; 0: 2 s
 	Probe      time.Duration // between two questions for health, and for each answer; 0: 1 s
 	Misses     int           // questions without an answer before a process counts as hung; 0: 3

@@ -425,10 +425,16 @@ func TestHealthNamesNobody(t *testing.T) {
 	}
 }
 
-// TestForgotten: a board that is gone is not opened again by the next process, as others are.
+// TestForgotten: a board that is gone is not opened again by the next process, as others are,
+// whose witnesses are passed on before anybody can call them.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
-	s := running(t, durable(t))
+	spec := durable(t)
+	var opened sync.Map
+	spec.Opened = func(spec *driver.BoardSpec, status *driver.BoardStatus) {
+		opened.Store(spec.Name, len(status.Witness) > 0)
+	}
+	s := running(t, spec)
 	for _, name := range []string{"kept", "gone"} {
 		if _, err := s.OpenBoard(t.Context(), board(name)); err != nil {
 			t.Fatal(err)
@@ -445,5 +451,11 @@ func TestForgotten(t *testing.T) {
 	}
 	if _, err := s.Count(t.Context(), "gone"); job.KindOf(err) != job.Precondition {
 		t.Errorf("a board that is gone was opened again: %v", err)
+	}
+	if witness, told := opened.Load("kept"); witness != true {
+		t.Errorf("the next process opened a board: told %v, with a witness %v", told, witness)
+	}
+	if _, told := opened.Load("gone"); told {
+		t.Error("of a board that is gone something was told")
 	}
 }

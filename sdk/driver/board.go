@@ -16,7 +16,8 @@ type BoardSpec struct {
 	Observe       bool          // write nothing to the store, documents included: every change is Precondition
 
 	// Witness is the BoardStatus.Witness that this host was given last, nil if it
-	// never saw the board. With it a driver finds out whether the store was rolled
+	// never saw the board. The host writes it down before it passes on a result that
+	// it was given since. With it a driver finds out whether the store was rolled
 	// back. BoardStatus.Loss reports a loss if the witness is from another store,
 	// from a later state than the store's, or from a lower generation than the
 	// board has now. A lower generation means that a loss was found before, and

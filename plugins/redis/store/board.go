@@ -258,17 +258,21 @@ func (b *board) saw(st *opening, m mark) bool {
 	return true
 }
 
-// A board's memory is a byte that says how it is written, and the board's id,
-// generation and last change as this host knows them.
+// A board's memory is a byte that says how it is written, the board's id, generation and
+// last change as this host knows them, and where it was opened. One that an older boardd
+// wrote ends before the server.
 const (
 	memoryFormat = 1
-	memorySize   = 1 + 16 + 8 + 8 + 8
+	memoryOlder  = 1 + 16 + 8 + 8 + 8
+	memorySize   = memoryOlder + 8 + 8
 )
 
 type memory struct {
 	id         string // 16 bytes
 	generation uint64
 	last       mark
+	server     uint64 // on which the board was opened, see serverNumber; 0: not known
+	opened     uint64 // the board's position then
 }
 
 func (m *memory) encode() []byte {
@@ -281,6 +285,8 @@ func (m *memory) encode() []byte {
 	} else {
 		p.u64(uint64(m.last.at.UnixMicro()))
 	}
+	p.u64(m.server)
+	p.u64(m.opened)
 	return p.b
 }
 
@@ -288,12 +294,13 @@ func decodeMemory(raw []byte) (memory, error) {
 	if len(raw) == 0 {
 		return memory{}, nil
 	}
-	if len(raw) != memorySize || raw[0] != memoryFormat {
+	if len(raw) != memorySize && len(raw) != memoryOlder || raw[0] != memoryFormat {
 		return memory{}, job.Errorf(job.Invalid, "the board's memory has %d bytes: want the %d that this driver gave", len(raw), memorySize)
 	}
 	u := unpacker{b: raw[1:]}
 	m := memory{id: string(u.take(16)), generation: u.u64()}
 	m.last = mark{position: u.u64(), at: u.time()}
+	m.server, m.opened = u.u64(), u.u64() // 0 where there is nothing more
 	return m, nil
 }
 

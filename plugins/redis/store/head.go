@@ -19,6 +19,7 @@ type head struct {
 	position   uint64
 	server     string // the run id of the server on which a host last looked at it
 	came       string // the id that the board had when it came from another store; empty: it never did
+	stays      []stay // on the servers where it was last; none where it was on one alone
 	run        string // that of the one which has just shown it; empty: not told
 }
 
@@ -26,7 +27,7 @@ type head struct {
 func (h *head) elsewhere() bool { return h.server != "" && h.run != "" && h.server != h.run }
 
 // headFields are what of a head is read here.
-var headFields = []string{"id", "generation", "position", "server", "came"}
+var headFields = []string{"id", "generation", "position", "server", "came", "stays"}
 
 func (b *board) readHead(ctx context.Context, k *keys) (head, error) {
 	values, err := b.store.client.HMGet(ctx, k.head, headFields...).Result()
@@ -70,6 +71,8 @@ func parseHead(k *keys, values []any) (head, error) {
 	h.id, _ = values[0].(string)
 	h.server, _ = values[3].(string)
 	h.came, _ = values[4].(string)
+	written, _ := values[5].(string)
+	h.stays = decodeStays(written)
 	for i, to := range []*uint64{&h.generation, &h.position} {
 		text, ok := values[i+1].(string)
 		if !ok {

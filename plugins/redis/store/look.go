@@ -16,10 +16,17 @@ func random16() (b [16]byte) {
 	return b
 }
 
-//go:embed lua/raise.lua
-var raiseLua string
+var (
+	//go:embed lua/stays.lua
+	staysLua string
+	//go:embed lua/raise.lua
+	raiseLua string
+	//go:embed lua/note.lua
+	noteLua string
 
-var raiseScript = newScript(raiseLua)
+	raiseScript = newScript(staysLua + raiseLua)
+	noteScript  = newScript(staysLua + noteLua)
+)
 
 // look compares how the board stands with what this host remembers of it, from
 // before it was started and since.
@@ -34,7 +41,7 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 	told := remembered.generation
 	if old := b.opening.Load(); old != nil && old.keys.prefix == st.keys.prefix {
 		if last := b.lastSeen(); old.generation >= remembered.generation && last.position >= remembered.last.position {
-			remembered = memory{id: old.id, generation: old.generation, last: last}
+			remembered.id, remembered.generation, remembered.last = old.id, old.generation, last
 		}
 	}
 	h, err := b.lookAtHead(ctx, &st.keys)
@@ -80,6 +87,9 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 	if kept.id == "" {
 		kept.id = nobody
 	}
+	if !st.spec.Observe { // else nobody noted that the board was looked at there
+		kept.server, kept.opened = serverNumber(h.run), h.position
+	}
 	status.Witness = kept.encode()
 	return nil
 }
@@ -110,7 +120,13 @@ func (b *board) loss(ctx context.Context, st *opening, h *head, m *memory) (stri
 		return "the board in Redis is another one, made since", nil
 	case h.position < m.last.position:
 		return fmt.Sprintf("Redis is at change %d, and had acknowledged change %d", h.position, m.last.position), nil
-	case m.last.at.IsZero():
+	}
+	at, left := leftAt(h.stays, m.server, m.opened)
+	if acknowledged := uint64(st.spec.Seen); left && at < acknowledged {
+		return fmt.Sprintf("Redis was at change %d when it was restarted or another server took its place, and had acknowledged change %d",
+			at, acknowledged), nil
+	}
+	if m.last.at.IsZero() {
 		return "", nil
 	}
 	return b.rewritten(ctx, st, m)
@@ -150,7 +166,7 @@ func (b *board) raise(ctx context.Context, st *opening, h head, m *memory) (head
 	if id == "" {
 		id = newBoardID()
 	}
-	reply, err := raiseScript.run(ctx, b.store.client, []string{st.keys.head}, next, m.last.position, id, h.run).Slice()
+	reply, err := raiseScript.run(ctx, b.store.client, []string{st.keys.head}, next, m.last.position, id, h.run, serverKey(h.run)).Slice()
 	if err != nil || len(reply) != 3 {
 		return head{}, changeFailed(err)
 	}
@@ -161,17 +177,16 @@ func (b *board) raise(ctx context.Context, st *opening, h head, m *memory) (head
 	return h, nil
 }
 
-//go:embed lua/note.lua
-var noteLua string
-
-var noteScript = newScript(noteLua)
-
-// note has a board's head say on which server this host has looked at it.
+// note has a board's head say on which server this host has looked at it. Where an older
+// boardd has said so, the stay is not among those that are known.
 func (b *board) note(ctx context.Context, st *opening, h *head) error {
-	if st.spec.Observe || h.id == "" || h.run == "" || h.run == h.server {
+	if st.spec.Observe || h.id == "" || h.run == "" {
 		return nil
 	}
-	if err := noteScript.run(ctx, b.store.client, []string{st.keys.head}, h.run).Err(); err != nil {
+	if n := len(h.stays); h.run == h.server && (n == 0 || h.stays[n-1].server == serverNumber(h.run)) {
+		return nil
+	}
+	if err := noteScript.run(ctx, b.store.client, []string{st.keys.head}, h.run, serverKey(h.run)).Err(); err != nil {
 		return readFailed(ctx, err) // whether it says so matters to nobody: it is done again
 	}
 	return nil

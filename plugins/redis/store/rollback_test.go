@@ -218,8 +218,66 @@ func rewritten(t *testing.T, lost, after []int) {
 	}
 }
 
-// postAtOnce posts n jobs with one call.
-func (b *bench) postAtOnce(n int) {
+// TestRollbackAway has the host be away that saw what was lost, while another one goes on
+// beyond it. With its memory of before it is told, however often Redis was restarted since,
+// and however little was lost; and a host that lost nothing is told nothing.
+func TestRollbackAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ lost, restarts int }{
+		"one change":             {1, 1},
+		"several":                {4, 1},
+		"restarted again":        {1, 2},
+		"as often as is kept":    {1, 4},
+		"nothing":                {0, 1},
+		"nothing, more often":    {0, 6},
+		"nothing, not restarted": {0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			away(t, c.lost, c.restarts)
+		})
+	}
+}
+
+func away(t *testing.T, lost, restarts int) {
+	t.Helper()
+	server, save, restart := rolledBack(t)
+	list := hosts(t, server, 2)
+	a, b := list[0], list[1]
+	a.post("kept")
+	a.reopen() // the board has a head by now
+	memory := a.open.Witness
+	seen := a.postAtOnce(1)
+	save()
+	for range lost {
+		seen = a.postAtOnce(1)
+	}
+	if err := a.d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range restarts {
+		restart()
+		b.do(driver.Op{Kind: driver.Purge, Job: job.ID{1}}) // it meets the new server
+		b.reopen()
+		if b.open.Loss != "" {
+			t.Errorf("this host had seen nothing of what was lost, and says %q", b.open.Loss)
+		}
+		b.postAtOnce(3)
+		b.postAtOnce(3)
+		save()
+	}
+	later := newBench(t, server, func(s *driver.BoardSpec) { s.Witness, s.Seen = memory, seen })
+	if told := later.open.Loss != ""; told != (lost > 0) || later.open.Generation != uint64(1+min(lost, 1)) {
+		t.Errorf("opened with what was seen before %d changes were lost: generation %d, loss %q", lost, later.open.Generation, later.open.Loss)
+	}
+	after := newBench(t, server, func(s *driver.BoardSpec) { s.Witness, s.Seen = later.open.Witness, later.open.Position })
+	if after.open.Loss != "" {
+		t.Errorf("opened once more: %q", after.open.Loss)
+	}
+}
+
+// postAtOnce posts n jobs with one call, and returns the last position.
+func (b *bench) postAtOnce(n int) (last driver.Position) {
 	b.Helper()
 	ops := make([]driver.Op, n)
 	for i := range ops {
@@ -231,7 +289,9 @@ func (b *bench) postAtOnce(n int) {
 		if r.Kind != job.NoKind {
 			b.Fatalf("post: %v %s", r.Kind, r.Message)
 		}
+		last = r.Position
 	}
+	return last
 }
 
 // TestFlushed loses everything without a restart.

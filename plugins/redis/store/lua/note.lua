@@ -2,8 +2,9 @@
 -- hosts that have looked only at another server are refused. A new board gets its
 -- head with its first change. The first write changes nothing, and lets the other
 -- one through where Redis is full, see memory.lua.
-if redis.call('HEXISTS', KEYS[1], 'generation') == 1 then
+local head = redis.call('HMGET', KEYS[1], 'generation', 'position', 'stays')
+if head[1] then
   redis.call('HDEL', KEYS[1], '')
-  redis.call('HSET', KEYS[1], 'server', ARGV[1])
+  redis.call('HSET', KEYS[1], 'server', ARGV[1], 'stays', stays(head[3], ARGV[2], tonumber(head[2] or 0)))
 end
 return redis.status_reply('OK')
