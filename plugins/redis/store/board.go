@@ -16,10 +16,12 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 )
 
-// How many changes a board remembers for its watchers.
+// How many changes a board remembers for its watchers, and up to how many open jobs it takes
+// more: a server has each in its memory.
 const (
-	DefaultEvents = 100_000
-	MaxEvents     = 10_000_000
+	DefaultEvents     = 100_000
+	MaxEvents         = 10_000_000
+	DefaultMaxIndexed = 2_000_000
 )
 
 var boardSchema = driver.Schema{Fields: []driver.Field{
@@ -27,6 +29,7 @@ var boardSchema = driver.Schema{Fields: []driver.Field{
 	{Name: "no_namespace", Type: driver.Boolean, Doc: "the keys have no namespace and no colon, as with TaskFlow's namespace None"},
 	{Name: "foreign", Type: driver.Boolean, Doc: "whether other programs than boardd write to the board; absent: true where a namespace is given or there is none"},
 	{Name: "events", Type: driver.Integer, Doc: "how many changes are remembered for watchers; absent: 100000"},
+	{Name: "max_indexed", Type: driver.Integer, Doc: "the open jobs with which the board takes no more posts, since a server has each in its memory; absent: 2000000"},
 }}
 
 // A board is an open board. What changes when it is opened again is in its opening.
@@ -59,6 +62,7 @@ type opening struct {
 	scriptKeys   []string
 	capabilities driver.Capabilities
 	events       uint64
+	maxIndexed   uint64
 	foreign      bool   // other programs are said to write to it
 	id           string // of the board in this store
 	server       string // the run id of the server on which it was looked at; empty: not told
@@ -83,6 +87,7 @@ type settings struct {
 	Namespace   *string `json:"namespace"`
 	NoNamespace bool    `json:"no_namespace"`
 	Events      uint64  `json:"events"`
+	MaxIndexed  uint64  `json:"max_indexed"`
 	Foreign     *bool   `json:"foreign"`
 }
 
@@ -128,9 +133,12 @@ func (s *Store) readSettings(spec *driver.BoardSpec) (*opening, error) {
 	if set.Events == 0 {
 		set.Events = DefaultEvents
 	}
+	if set.MaxIndexed == 0 {
+		set.MaxIndexed = DefaultMaxIndexed
+	}
 	k := keysOf(prefix)
 	return &opening{
-		keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: set.Events, foreign: set.foreign(),
+		keys: k, scriptKeys: k.script(), capabilities: capabilities(), events: set.Events, maxIndexed: set.MaxIndexed, foreign: set.foreign(),
 		stale: make(chan struct{}), once: &sync.Once{},
 	}, nil
 }
@@ -227,7 +235,7 @@ func lookAgain(name string) error {
 // numbers is what the script is told of the board.
 func (b *board) numbers(st *opening) []byte {
 	known := b.lastSeen().position
-	p := packer{make([]byte, 0, 56)}
+	p := packer{make([]byte, 0, 64)}
 	p.u64(st.generation)
 	p.u64(known)
 	p.u64(uint64(st.spec.Window / time.Microsecond))
@@ -235,6 +243,7 @@ func (b *board) numbers(st *opening) []byte {
 	p.u64(uint64(max(st.spec.MaxFinals, 0)))
 	p.u64(uint64(max(st.spec.MaxFinalBytes, 0)))
 	p.u64(st.events)
+	p.u64(st.maxIndexed)
 	return p.b
 }
 

@@ -16,7 +16,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]int{
-		"MaxEvents": MaxEvents, "DefaultEvents": DefaultEvents, "MaxLimitKeys": MaxLimitKeys,
+		"MaxEvents": MaxEvents, "DefaultEvents": DefaultEvents, "DefaultMaxIndexed": DefaultMaxIndexed, "MaxLimitKeys": MaxLimitKeys,
 		"MaxAttachedAtOnce": MaxAttachedAtOnce, "SweepRate": SweepRate, "MaxLeaked": MaxLeaked, "MaxFullGrowth": MaxFullGrowth, "NearlyFull": NearlyFull, "MaxFullDocument": MaxFullDocument,
 	} {
 		if !regexp.MustCompile(fmt.Sprintf("(?m)^\\| %d \\|.*\\| `%s` \\|$", value, name)).Match(page) {

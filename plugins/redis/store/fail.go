@@ -32,6 +32,11 @@ func refused(message string) bool {
 	return refusedWrites.MatchString(message)
 }
 
+// tooMany is what a post is refused with on a board that has as many jobs as it may, and how
+// many that is.
+const tooMany = "the board has %.0f open jobs, and its setting max_indexed lets it take no more from %.0f on, since a server of " +
+	"boardd has each job of a board on Redis in its memory: jobs that end make room"
+
 // noMemory is what a change is refused with that a full Redis has no room for.
 const noMemory = "Redis has no memory left (maxmemory) for more jobs, logs or documents: claims and endings go on and make room"
 

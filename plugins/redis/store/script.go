@@ -117,7 +117,7 @@ func constants() map[string]string {
 	values := map[string]string{
 		"META": luaText(metaFormat), "CLAIM": luaText(claimFormat), "PAST": luaText(pastFormat), "FINAL": luaText(finalFormat),
 		"CLAIMED": luaText(metaFormat + strings.TrimPrefix(claimFormat, ">")), "STAMP": luaText(stampFormat), "GRANT": luaText(grantFormat),
-		"NO_MEMORY": luaText(noMemory), "HOLDER": luaText(holder), "CLAIM_OF_BEFORE": luaText(claimOfBefore), "NONE": luaText(strings.Repeat("\x00", 16)),
+		"NO_MEMORY": luaText(noMemory), "TOO_MANY": luaText(tooMany), "HOLDER": luaText(holder), "CLAIM_OF_BEFORE": luaText(claimOfBefore), "NONE": luaText(strings.Repeat("\x00", 16)),
 	}
 	for name, n := range map[string]int{
 		"POST": int(driver.Post), "CLAIM_OP": int(driver.Claim), "EXTEND": int(driver.Extend), "UPDATE": int(driver.Update),

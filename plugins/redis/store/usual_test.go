@@ -287,8 +287,8 @@ func (w *walk) interfere() {
 }
 
 func (w *walk) apply(ops []driver.Op) {
-	numbers := make([]byte, 0, 56)
-	for _, n := range []uint64{1, 0, uint64(time.Minute / time.Microsecond), 100, 3, 1 << 20, 1000} {
+	numbers := make([]byte, 0, 64)
+	for _, n := range []uint64{1, 0, uint64(time.Minute / time.Microsecond), 100, 3, 1 << 20, 1000, 16} {
 		numbers = binary.BigEndian.AppendUint64(numbers, n)
 	}
 	args := []any{w.keys.prefix, numbers, w.keys.wake, "a board's name..", "", "*"}

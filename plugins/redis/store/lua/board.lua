@@ -18,7 +18,7 @@ local sub, fmt, floor, band = string.sub, string.format, math.floor, bit.band
 local HEAD, JOBS, LISTINGS, TRASH, SEQUENCE, STAMPS, ORDER, ENDED, ENDEDBY, FINALS, FINALSBY, FINALSDUE, LIMITS, TRASHBY, EVENTS, TAKEN =
   unpack(KEYS, 1, 16)
 local PREFIX, CHANNEL, SERVER, MAYDROP = ARGV[1], ARGV[3], ARGV[5], ARGV[6]
-local generation, known, window, maxstamps, maxfinals, maxbytes, maxevents = get('>I8I8I8I8I8I8I8', ARGV[2])
+local generation, known, window, maxstamps, maxfinals, maxbytes, maxevents, maxindexed = get('>I8I8I8I8I8I8I8I8', ARGV[2])
 local GENERATION = sub(ARGV[2], 1, 8)
 
 -- Redis writes a large number that comes as a number with an exponent.

@@ -80,6 +80,9 @@ local function post(o)
   local key = not o.created and full(o.limits, other and other.limits or '')
   if key then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, key, '') end
   if nomemory then return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, NO_MEMORY, '') end
+  if open >= maxindexed and not other and not o.created then -- a board that moves here has what it has
+    return result(QUOTA_EXCEEDED, 0, 0, 0, 0, 0, 0, 0, fmt(TOO_MANY, open, maxindexed), '')
+  end
   if e then wipeable(o.id) end
   writable(o, nil)
   if o.after then change_.follows(o) end

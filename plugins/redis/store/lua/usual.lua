@@ -22,7 +22,7 @@ local NOW = pack('>I8', now)
 local usual_ = {}
 
 usual_[POST] = function(raw)
-  if sub(raw, 54, 86) ~= USUAL_POST or nomemory then return nil end
+  if sub(raw, 54, 86) ~= USUAL_POST or nomemory or open >= maxindexed then return nil end
   local id = sub(raw, 2, 37)
   local digest, before, after, bare, at = get('>c16I4c0I4c0I4c0', raw, 87)
   if sub(raw, at) ~= USUAL_POSTED then return nil end
