@@ -251,7 +251,11 @@ func (b *board) planned(op *driver.Op, plan *transition.Plan, v *view, at instan
 		}
 		return nil, &driver.Result{Kind: job.QuotaExceeded, Message: "max_jobs"}
 	}
-	return b.changeOf(op, plan, v, at)
+	ch, refused := b.changeOf(op, plan, v, at)
+	if ch != nil && ch.lock != leaveLock && v.stranger() != nil && !fresh {
+		return nil, nil // another conductor's lock may have taken its place: all have the same version
+	}
+	return ch, refused
 }
 
 // supply reads what an op moves and the view does not hold: the posting's bytes.

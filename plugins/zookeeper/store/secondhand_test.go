@@ -174,7 +174,7 @@ func TestLockReplaced(t *testing.T) {
 	l := newLate(t)
 	id := l.other.post(t)
 	l.list()
-	lockByTaskFlow(t, l.board, id)
+	lockByTaskFlow(t, l.board, id, "a conductor", false)
 	l.list()
 	if err := l.sweepLocks(t.Context()); err != nil {
 		t.Fatal(err)
