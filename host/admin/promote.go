@@ -48,8 +48,12 @@ func ParseParams(text []byte) (json.RawMessage, error) {
 // MinDigest is the fewest digits by which a version of a policy is named.
 const MinDigest = 8
 
-// pick finds the version that a promotion names.
-func (s *Session) pick(t directory.Tenant, p Promotion) (catalog.Release, error) {
+// pick finds the version that a promotion names. It may have been put a moment ago, at another
+// server.
+func (s *Session) pick(ctx context.Context, t directory.Tenant, p Promotion) (catalog.Release, error) {
+	if err := s.host.Lookup(ctx, catalog.Key("policy", t.Name, p.Name)); err != nil {
+		return catalog.Release{}, err
+	}
 	view := s.host.Directory().View
 	kept, ok := view.Policies.Get(catalog.At{Tenant: t.Name, Name: p.Name})
 	if !ok || !view.Belongs(t.Name, kept.Owner, t.Declared) || len(kept.Versions) == 0 {
@@ -74,7 +78,7 @@ func (s *Session) pick(t directory.Tenant, p Promotion) (catalog.Release, error)
 // versionOf finds the version that a promotion names, and tries it.
 func (s *Session) versionOf(ctx context.Context, t directory.Tenant, p Promotion) (catalog.Release, policy.Manifest, error) {
 	none := policy.Manifest{}
-	r, err := s.pick(t, p)
+	r, err := s.pick(ctx, t, p)
 	if err != nil {
 		return r, none, err
 	}

@@ -53,7 +53,7 @@ func (s *Session) pinRule(ctx context.Context, t directory.Tenant, r *config.Rul
 			return job.Errorf(job.Invalid, "digest: the policy %q was not put by a tenant: it has no versions to choose from", r.Policy)
 		}
 	} else {
-		picked, err := s.pick(t, Promotion{Name: r.Policy, Digest: r.Module})
+		picked, err := s.pick(ctx, t, Promotion{Name: r.Policy, Digest: r.Module})
 		if job.KindOf(err) == job.NotFound && r.Module == "" {
 			known := s.policyNames(t)
 			return job.Errorf(job.Invalid, "policy: there is no policy %q%s; there are %s", tenant.Clip(r.Policy), nearest.Hint(tenant.Clip(r.Policy), known), strings.Join(known, ", "))

@@ -85,7 +85,7 @@ func (s *Session) candidate(ctx context.Context, t directory.Tenant, p Promotion
 		}
 		return s.host.Policies().Declared(ctx, s.host.Settings(), config.Rule{Policy: p.Name, Params: p.Params, OnError: p.OnError}, g)
 	}
-	r, err := s.pick(t, p)
+	r, err := s.pick(ctx, t, p)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 type adminService struct {
 	host     *host.Host
 	stopping <-chan struct{} // closed when the server stops
+	passing  *passing        // nil: every call is made here
 }
 
 // session returns the caller's.

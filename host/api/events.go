@@ -48,7 +48,7 @@ func endSoon(ctx context.Context) {
 
 // WatchBoard streams what happens on a board.
 func (s *service) WatchBoard(ctx context.Context, r *connect.Request[boarddv1.WatchBoardRequest], stream *connect.ServerStream[boarddv1.Event]) error {
-	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceWatchBoardProcedure, r.Msg.GetBoard(), r.Msg, stream); done {
+	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceWatchBoardProcedure, r.Msg, stream); done {
 		return err
 	}
 	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "WatchBoard")

@@ -130,13 +130,13 @@ const fleetBoards = 16
 func secretOf(tenantName string) string { return tenantName + "-secret-of-the-test" }
 
 // startFleet starts two servers that share a store, and waits until each board is open on
-// one of them.
-func startFleet(t *testing.T) []*member {
+// one of them. set may change the configuration of each.
+func startFleet(t *testing.T, set ...func(*config.Config)) []*member {
 	t.Helper()
 	store := &sharedStore{}
 	members := make([]*member, 2)
 	for i := range members {
-		members[i] = startMember(t, store)
+		members[i] = startMember(t, store, set...)
 	}
 	t.Cleanup(func() {
 		for _, m := range members {
@@ -158,7 +158,7 @@ func startFleet(t *testing.T) []*member {
 	return members
 }
 
-func startMember(t *testing.T, store *sharedStore) *member {
+func startMember(t *testing.T, store *sharedStore, set ...func(*config.Config)) *member {
 	t.Helper()
 	ports, err := listenOn("127.0.0.1:0", "")
 	if err != nil {
@@ -176,6 +176,9 @@ func startMember(t *testing.T, store *sharedStore) *member {
 				Name: fmt.Sprint("b", i), Tenant: name, Backend: "store", Lease: 30 * time.Second, MaxLease: time.Hour, IdempotencyWindow: time.Hour,
 			})
 		}
+	}
+	for _, set := range set {
+		set(&c)
 	}
 	program := memdriver.Program()
 	program.Open = func(ctx context.Context, c driver.Config) (driver.Driver, error) {
@@ -258,11 +261,20 @@ func (a *fleetAnswer) posted() bool {
 
 // call makes a call as curl does. It may be made from any goroutine.
 func (m *member) call(ctx context.Context, of, call, body string) (fleetAnswer, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url+"/boardd.v1.BoardService/"+call, strings.NewReader(body))
+	a, err := m.callAs(ctx, secretOf(of), "BoardService/"+call, body)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal([]byte(a.text), &a)
+}
+
+// callAs is call of either service, with a token. Nothing is read from the answer.
+func (m *member) callAs(ctx context.Context, secret, call, body string) (fleetAnswer, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url+"/boardd.v1."+call, strings.NewReader(body))
 	if err != nil {
 		return fleetAnswer{}, err
 	}
-	r.Header.Set("Authorization", "Bearer "+secretOf(of))
+	r.Header.Set("Authorization", "Bearer "+secret)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -273,6 +285,5 @@ func (m *member) call(ctx context.Context, of, call, body string) (fleetAnswer, 
 	if err != nil {
 		return fleetAnswer{}, err
 	}
-	a := fleetAnswer{status: answer.StatusCode, from: answer.Header.Get(serverHeader), text: string(bytes.TrimSpace(text))}
-	return a, json.Unmarshal(text, &a)
+	return fleetAnswer{status: answer.StatusCode, from: answer.Header.Get(serverHeader), text: string(bytes.TrimSpace(text))}, nil
 }

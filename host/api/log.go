@@ -32,7 +32,7 @@ func (s *service) AppendLog(ctx context.Context, r *connect.Request[boarddv1.App
 
 // GetLog streams the log of a job.
 func (s *service) GetLog(ctx context.Context, r *connect.Request[boarddv1.GetLogRequest], stream *connect.ServerStream[boarddv1.LogEntry]) error {
-	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceGetLogProcedure, r.Msg.GetBoard(), r.Msg, stream); done {
+	if done, err := passStream(ctx, s.passing, boarddv1connect.BoardServiceGetLogProcedure, r.Msg, stream); done {
 		return err
 	}
 	b, err := s.boardOf(ctx, r.Msg.GetBoard(), "GetLog")

@@ -61,10 +61,10 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, callWithin)
 		defer cancel()
-		name := ""
+		var of about
 		ctx, idle := board.WithIdle(ctx)
 		defer func() {
-			err = o.finish(ctx, r.Spec(), name, begun, idle.Time(), err, recover())
+			err = o.finish(ctx, r.Spec(), of, begun, idle.Time(), err, recover())
 			if failed := o.audit(ctx, r, answer, err); failed != nil && err == nil {
 				answer, err = nil, callError(ctx, failed)
 			}
@@ -77,9 +77,7 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			return nil, err
 		}
 		shrinks(ctx, func() int { return proto.Size(message) })
-		if b, ok := message.(interface{ GetBoard() string }); ok {
-			name = b.GetBoard()
-		}
+		of = aboutOf(message)
 		if o.changes[callOf(r.Spec())] {
 			if err := o.host.Auditor().CanRecord(); err != nil {
 				return nil, err
@@ -88,25 +86,25 @@ func (o *observer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if err := works(ctx, o.work, itemsOf(message)); err != nil {
 			return nil, err
 		}
-		if err := o.mine(ctx, name); err != nil {
+		if err := o.mine(ctx, of); err != nil {
 			return nil, err
 		}
-		return o.within(ctx, r, name, next)
+		return o.within(ctx, r, of, next)
 	}
 }
 
 // within makes the call, in a span of its own if anybody looks: what is not within
 // it was spent on the way here.
-func (o *observer) within(ctx context.Context, r connect.AnyRequest, board string, next connect.UnaryFunc) (connect.AnyResponse, error) {
+func (o *observer) within(ctx context.Context, r connect.AnyRequest, of about, next connect.UnaryFunc) (connect.AnyResponse, error) {
 	t := o.tracer
 	if t == nil {
-		return o.here(ctx, r, board, next)
+		return o.here(ctx, r, of, next)
 	}
-	ctx, span := t.Start(ctx, "board "+callOf(r.Spec()), trace.Attribute{Key: "boardd.board", Text: clip(board)})
+	ctx, span := t.Start(ctx, "board "+callOf(r.Spec()), trace.Attribute{Key: "boardd.board", Text: clip(of.board)})
 	if s, ok := ctx.Value(sessionKey{}).(*host.Session); ok {
 		span.Set(trace.Attribute{Key: "boardd.tenant", Text: s.Tenant()})
 	}
-	answer, err := o.here(ctx, r, board, next)
+	answer, err := o.here(ctx, r, of, next)
 	code := ""
 	if err != nil {
 		code = strings.ToLower(job.KindOf(err).String())
@@ -116,9 +114,9 @@ func (o *observer) within(ctx context.Context, r connect.AnyRequest, board strin
 }
 
 // here makes the call, or has the server make it that has the board open.
-func (o *observer) here(ctx context.Context, r connect.AnyRequest, board string, next connect.UnaryFunc) (connect.AnyResponse, error) {
+func (o *observer) here(ctx context.Context, r connect.AnyRequest, of about, next connect.UnaryFunc) (connect.AnyResponse, error) {
 	if o.passing != nil {
-		return o.passing.unary(ctx, r, board, next)
+		return o.passing.unary(ctx, r, of, next)
 	}
 	return next(ctx, r)
 }
@@ -129,20 +127,20 @@ func (o *observer) WrapStreamingHandler(next connect.StreamingHandlerFunc) conne
 		begun := time.Now()
 		c := &checkedConn{StreamingHandlerConn: conn, ctx: ctx}
 		c.begins = func(request any) error {
-			if err := o.mine(ctx, c.board); err != nil {
+			if err := o.mine(ctx, c.of); err != nil {
 				return err
 			}
 			if passedOn(ctx) != nil {
 				conn.ResponseHeader().Set(answerHeader, answerTaken)
 				return nil
 			}
-			return o.auditVisit(ctx, conn.Spec(), c.board, request)
+			return o.auditVisit(ctx, conn.Spec(), c.of.board, request)
 		}
 		open := o.streams.Add(1)
 		defer func() {
 			o.streams.Add(-1)
-			err = o.finish(ctx, conn.Spec(), c.board, begun, 0, err, recover())
-			_ = o.auditStream(ctx, conn.Spec(), c.board, err) // a refusal is an error already
+			err = o.finish(ctx, conn.Spec(), c.of, begun, 0, err, recover())
+			_ = o.auditStream(ctx, conn.Spec(), c.of.board, err) // a refusal is an error already
 			endSoon(ctx)
 		}()
 		if open > maxStreamsOpen {
@@ -165,7 +163,7 @@ type checkedConn struct {
 	connect.StreamingHandlerConn
 
 	ctx    context.Context //nolint:containedctx // the call's, for what Receive gives back of its room
-	board  string
+	of     about
 	begins func(request any) error // called when the request was read
 }
 
@@ -178,9 +176,7 @@ func (c *checkedConn) Receive(message any) error {
 	if !ok {
 		return job.Internal
 	}
-	if b, ok := message.(interface{ GetBoard() string }); ok {
-		c.board = b.GetBoard()
-	}
+	c.of = aboutOf(message)
 	shrinks(c.ctx, func() int { return proto.Size(m) })
 	if err := mistake(m); err != nil {
 		return err
@@ -190,7 +186,7 @@ func (c *checkedConn) Receive(message any) error {
 
 // finish makes the error that the client sees, and notes the end of the call, of which
 // it was idle for a part.
-func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, begun time.Time, idle time.Duration, err error, panicked any) error {
+func (o *observer) finish(ctx context.Context, spec connect.Spec, of about, begun time.Time, idle time.Duration, err error, panicked any) error {
 	var stack string
 	if panicked != nil {
 		if panicked == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
@@ -212,7 +208,7 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 			connectErr = callError(ctx, err)
 		}
 		answer, code = detailed(connectErr), connectErr.Code().String()
-		o.markMoved(ctx, board, err, connectErr)
+		o.markMoved(ctx, of, err, connectErr)
 		if r, ok := ctx.Value(requestKey{}).(*request); ok {
 			r.code = code
 			if spec.StreamType != connect.StreamTypeUnary { // whose error comes long after its headers
@@ -223,7 +219,7 @@ func (o *observer) finish(ctx context.Context, spec connect.Spec, board string, 
 	if r, ok := ctx.Value(requestKey{}).(*request); !ok || !r.passed { // else it is the other server's
 		o.metrics.call(call, code, took-idle)
 	}
-	o.log(ctx, call, board, code, took, err, panicked, stack)
+	o.log(ctx, call, of.board, code, took, err, panicked, stack)
 	return answer
 }
 

@@ -7,8 +7,10 @@ import (
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
 
-// passable are the calls that another server may have to make, with one answer: all those
-// that are about a board. A test holds them against the schema.
+// passable are the calls that another server may have to make, with one answer: all those of
+// BoardService that are about a board, and those of administrators that say what was seen of
+// one where it is open. What is kept in the catalog every server changes. A test holds them
+// against the schema.
 var passable = map[string]func(connect.HTTPClient, string, ...connect.ClientOption) passer{
 	boarddv1connect.BoardServicePostJobsProcedure:        passerOf[boarddv1.PostJobsRequest, boarddv1.PostJobsResponse](),
 	boarddv1connect.BoardServiceGetJobsProcedure:         passerOf[boarddv1.GetJobsRequest, boarddv1.GetJobsResponse](),
@@ -54,4 +56,7 @@ var passable = map[string]func(connect.HTTPClient, string, ...connect.ClientOpti
 	boarddv1connect.BoardServicePauseBoardProcedure:      passerOf[boarddv1.PauseBoardRequest, boarddv1.PauseBoardResponse](),
 	boarddv1connect.BoardServiceResumeBoardProcedure:     passerOf[boarddv1.ResumeBoardRequest, boarddv1.ResumeBoardResponse](),
 	boarddv1connect.BoardServiceAcknowledgeLossProcedure: passerOf[boarddv1.AcknowledgeLossRequest, boarddv1.AcknowledgeLossResponse](),
+
+	boarddv1connect.AdminServiceSimulatePolicyProcedure: passerOf[boarddv1.SimulatePolicyRequest, boarddv1.SimulatePolicyResponse](),
+	boarddv1connect.AdminServiceShadowPolicyProcedure:   passerOf[boarddv1.ShadowPolicyRequest, boarddv1.ShadowPolicyResponse](),
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
 
-// TestPassable holds the calls that can be passed on against the schema: all those about
-// a board that have one answer.
+// TestPassable holds the calls that can be passed on against the schema: all those of
+// BoardService about a board that have one answer, and a few of administrators.
 func TestPassable(t *testing.T) {
 	t.Parallel()
 	methods, of := boardMethods(), 0
@@ -21,6 +21,12 @@ func TestPassable(t *testing.T) {
 		if want {
 			of++
 		}
+	}
+	for _, procedure := range []string{boarddv1connect.AdminServiceSimulatePolicyProcedure, boarddv1connect.AdminServiceShadowPolicyProcedure} {
+		if passable[procedure] == nil {
+			t.Errorf("%s cannot be passed on", procedure)
+		}
+		of++
 	}
 	if of == 0 || of != len(passable) {
 		t.Errorf("%d calls can be passed on, want the %d of the schema", len(passable), of)

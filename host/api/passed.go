@@ -13,7 +13,6 @@ import (
 
 	"github.com/boardd/boardd/host"
 	"github.com/boardd/boardd/host/audit"
-	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/fleet"
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/job"
@@ -140,13 +139,13 @@ func told[Question any](s *Server, w http.ResponseWriter, r *http.Request, say f
 
 // mine returns nil if this server serves the board of a call, as it does unless another
 // server has passed the call on and still another one is to have the board.
-func (o *observer) mine(ctx context.Context, board string) error {
+func (o *observer) mine(ctx context.Context, of about) error {
 	p := passedOn(ctx)
 	session, ok := ctx.Value(sessionKey{}).(*host.Session)
-	if p == nil || !ok || board == "" || o.host.Takes(ctx, catalog.At{Tenant: session.Tenant(), Name: board}, p.Must) {
+	if p == nil || !ok || of.board == "" || o.host.Takes(ctx, of.at(session), p.Must) {
 		return nil
 	}
-	err := callError(ctx, job.Errorf(job.Unavailable, "the board %s is not open on this server", clip(board)))
+	err := callError(ctx, job.Errorf(job.Unavailable, "the board %s is not open on this server", clip(of.board)))
 	err.Meta().Set(answerHeader, answerNotMine)
 	return err
 }
@@ -154,14 +153,14 @@ func (o *observer) mine(ctx context.Context, board string) error {
 // markMoved says of the error of a call whose board has moved, or moves since this server
 // ends, whose the board is now, so that its caller goes on there at once. A server that
 // passed the call on may ask there itself.
-func (o *observer) markMoved(ctx context.Context, board string, cause error, answer *connect.Error) {
+func (o *observer) markMoved(ctx context.Context, of about, cause error, answer *connect.Error) {
 	if !host.Moved(cause) && !errors.Is(cause, errStopping) {
 		return
 	}
 	if passedOn(ctx) != nil {
 		answer.Meta().Set(answerHeader, answerMoved)
 	}
-	if next := o.passing.next(ctx, board); next != nil {
+	if next := o.passing.next(ctx, of); next != nil {
 		next.has(answer.Meta())
 	}
 }

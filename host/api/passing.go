@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/boardd/boardd/host"
-	"github.com/boardd/boardd/host/catalog"
 	"github.com/boardd/boardd/host/fleet"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/job"
@@ -32,17 +31,20 @@ func newPassing(h *host.Host, p *peers, stopping <-chan struct{}) *passing {
 	return &passing{host: h, peers: p, stopping: stopping}
 }
 
-// route returns who is to be asked for a board of the caller's before this server, the
-// best one first. A call that was passed on is never passed on again.
-func (p *passing) route(ctx context.Context, call, board string) []fleet.Seen {
+// route returns who is to be asked for a board before this server, the best one first. A
+// call that was passed on is never passed on again.
+func (p *passing) route(ctx context.Context, call string, of about) []fleet.Seen {
 	session, ok := ctx.Value(sessionKey{}).(*host.Session)
-	if p == nil || !ok || board == "" || passedOn(ctx) != nil || !session.May(call, board) {
+	if p == nil || !ok || of.board == "" || passedOn(ctx) != nil || !session.May(call, of.board) {
 		return nil // what the caller may not do is told to it here
+	}
+	if _, err := session.Principal().CheckAdmin(call, of.tenant, of.board); err != nil {
+		return nil // likewise
 	}
 	if m := p.host.Member(); m == nil || m.Key().None() {
 		return nil
 	}
-	return p.host.Route(ctx, catalog.At{Tenant: session.Tenant(), Name: board})
+	return p.host.Route(ctx, of.at(session))
 }
 
 // attempt is a call that is passed on.
@@ -90,6 +92,8 @@ func isNamed(message any) bool {
 		return true
 	case *boarddv1.AppendLogRequest:
 		return m.GetRequestId() != ""
+	case *boarddv1.ShadowPolicyRequest:
+		return !m.GetStop()
 	}
 	return false
 }
@@ -134,8 +138,11 @@ func waitsFor(message any) bool {
 
 // unary passes a call on, if its board is another server's, and else has it made here. It is
 // made here at last where nobody else can be reached.
-func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string, here connect.UnaryFunc) (connect.AnyResponse, error) {
-	servers := p.route(ctx, callOf(r.Spec()), board)
+func (p *passing) unary(ctx context.Context, r connect.AnyRequest, of about, here connect.UnaryFunc) (connect.AnyResponse, error) {
+	if passable[r.Spec().Procedure] == nil {
+		return here(ctx, r)
+	}
+	servers := p.route(ctx, callOf(r.Spec()), of)
 	if len(servers) == 0 {
 		return here(ctx, r)
 	}
@@ -148,12 +155,11 @@ func (p *passing) unary(ctx context.Context, r connect.AnyRequest, board string,
 	var must, unsure bool // see fleet.Passed; a server may have made the change
 	for _, s := range servers {
 		o := p.peers.of(s)
-		call := o.calls[r.Spec().Procedure]
-		if call == nil || !o.enter(ctx) {
+		if !o.enter(ctx) {
 			must = true
 			continue
 		}
-		answer, err := call(o.with(calling, &a, must), r.Any(), a.header)
+		answer, err := o.calls[r.Spec().Procedure](o.with(calling, &a, must), r.Any(), a.header)
 		o.under.Add(-1)
 		if err == nil {
 			p.passed(ctx, s)
@@ -286,25 +292,25 @@ func copyMoved(from, to *connect.Error) {
 
 // lost is the error of a stream that has begun and whose server was lost or has the board no
 // more: it says where to go on.
-func (p *passing) lost(ctx context.Context, err error, board string) error {
+func (p *passing) lost(ctx context.Context, err error, of about) error {
 	answer := callError(ctx, job.Errorf(job.Unavailable, "the board has moved to another server: ask again from where you are"))
 	var from *connect.Error
 	if errors.As(err, &from) && connect.IsWireError(err) && from.Meta().Get(movedHeader) != "" {
 		copyMoved(from, answer)
-	} else if next := p.next(ctx, board); next != nil {
+	} else if next := p.next(ctx, of); next != nil {
 		next.has(answer.Meta())
 	}
 	return answer
 }
 
-// next returns the server to which a board of the caller's has moved from here, as far as
-// that is known; nil: it is this server's, or another one's that cannot be reached.
-func (p *passing) next(ctx context.Context, board string) *peer {
+// next returns the server to which a board has moved from here, as far as that is known;
+// nil: it is this server's, or another one's that cannot be reached.
+func (p *passing) next(ctx context.Context, of about) *peer {
 	session, ok := ctx.Value(sessionKey{}).(*host.Session)
-	if p == nil || !ok || board == "" {
+	if p == nil || !ok || of.board == "" {
 		return nil
 	}
-	for _, s := range p.host.Route(context.WithoutCancel(ctx), catalog.At{Tenant: session.Tenant(), Name: board}) {
+	for _, s := range p.host.Route(context.WithoutCancel(ctx), of.at(session)) {
 		if o := p.peers.of(s); !o.away.Load() {
 			return o
 		}
@@ -338,9 +344,9 @@ func passerOf[Req, Resp any]() func(connect.HTTPClient, string, ...connect.Clien
 // passStream passes a call with a stream of answers on, if its board is another server's. A
 // stream that has begun ends as if the server had stopped where the other one is lost: its
 // caller goes on from what it has seen.
-func passStream[Req, Resp any](ctx context.Context, p *passing, procedure, board string, m *Req, to *connect.ServerStream[Resp]) (done bool, err error) {
-	call := procedure[strings.LastIndexByte(procedure, '/')+1:]
-	servers := p.route(ctx, call, board)
+func passStream[Req, Resp any](ctx context.Context, p *passing, procedure string, m *Req, to *connect.ServerStream[Resp]) (done bool, err error) {
+	call, of := procedure[strings.LastIndexByte(procedure, '/')+1:], aboutOf(m)
+	servers := p.route(ctx, call, of)
 	if len(servers) == 0 {
 		return false, nil
 	}
@@ -366,14 +372,14 @@ func passStream[Req, Resp any](ctx context.Context, p *passing, procedure, board
 			return true, nil
 		}
 		if begun && isReset(err) { // which says nothing of the server
-			return true, p.lost(ctx, err, board)
+			return true, p.lost(ctx, err, of)
 		}
 		next := o.failed(err, &a)
 		if next == answered {
 			return true, foreign(err, o)
 		}
 		if begun {
-			return true, p.lost(ctx, err, board)
+			return true, p.lost(ctx, err, of)
 		}
 		must = must || o.away.Load()
 	}

@@ -41,7 +41,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	s.mux = http.NewServeMux()
 	path, handler := boarddv1connect.NewBoardServiceHandler(&service{host: h, stopping: s.stopping, metrics: s.registry.work, passing: passing}, options)
 	s.mux.Handle(path, s.gate.calls(path, boardMethods(), s.gate.authenticate(handler)))
-	path, handler = boarddv1connect.NewAdminServiceHandler(&adminService{host: h, stopping: s.stopping}, options)
+	path, handler = boarddv1connect.NewAdminServiceHandler(&adminService{host: h, stopping: s.stopping, passing: passing}, options)
 	s.mux.Handle(path, s.gate.calls(path, adminMethods(), s.gate.authenticate(handler)))
 
 	services := grpcreflect.NewStaticReflector(boarddv1connect.BoardServiceName, boarddv1connect.AdminServiceName)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host/directory"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
+	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
 
 // exportFormat is the version of the lines that ExportBoard gives.
@@ -20,6 +21,9 @@ const exportPart = 64 << 10
 
 // ExportBoard streams all that a board keeps.
 func (a *adminService) ExportBoard(ctx context.Context, r *connect.Request[boarddv1.ExportBoardRequest], stream *connect.ServerStream[boarddv1.ExportBoardResponse]) error {
+	if done, err := passStream(ctx, a.passing, boarddv1connect.AdminServiceExportBoardProcedure, r.Msg, stream); done {
+		return err
+	}
 	session, err := a.session(ctx)
 	if err != nil {
 		return err
