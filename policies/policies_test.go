@@ -149,7 +149,8 @@ func labels(pairs ...string) (l []job.Label) {
 
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	p := start(t, "labels", map[string]any{"keys": []string{"gpu", "zone"}})
+	some := start(t, "labels", map[string]any{"keys": []string{"gpu", "zone"}})
+	all := start(t, "labels", nil)
 	for _, test := range []struct {
 		worker, job []job.Label
 		want        policy.Decision
@@ -166,17 +167,42 @@ func TestLabels(t *testing.T) {
 		{labels("gpu", "h100"), labels("requires.gpu", "h100", "requires.zone", "eu"), policy.Deny, 0},
 		{labels("zone", "eu"), labels("prefers.gpu", "*", "prefers.zone", "us|eu"), policy.Allow, 1},
 		{labels("gpu", "x", "zone", "eu"), labels("prefers.gpu", "*", "prefers.zone", "us|eu"), policy.Allow, 2},
-		{nil, labels("requires.other", "not a key"), policy.Allow, 0},
 	} {
-		batch := &policy.Batch{Worker: test.worker, Jobs: []policy.Job{{Labels: test.job}}}
-		verdict, score := make([]policy.Verdict, 1), make([]int64, 1)
-		if err := errors.Join(p.Eligible(t.Context(), batch, verdict), p.Score(t.Context(), batch, score)); err != nil {
-			t.Fatal(err)
-		}
-		if verdict[0].Decision != test.want || score[0] != test.score {
-			t.Errorf("worker %v, job %v: %v and %d, want %v and %d", test.worker, test.job, verdict[0].Decision, score[0], test.want, test.score)
+		for which, p := range map[string]policy.Ranker{"some": some, "all": all} {
+			if decision, score := judged(t, p, test.worker, test.job); decision != test.want || score != test.score {
+				t.Errorf("worker %v, job %v, of %s keys: %v and %d, want %v and %d", test.worker, test.job, which, decision, score, test.want, test.score)
+			}
 		}
 	}
+	other := labels("prefers.other", "*", "requires.other", "is no key")
+	if decision, score := judged(t, some, nil, other); decision != policy.Allow || score != 0 {
+		t.Errorf("a label that is no key: %v and %d", decision, score)
+	}
+	if decision, score := judged(t, all, nil, other); decision != policy.Deny || score != 0 {
+		t.Errorf("a label that any worker lacks: %v and %d", decision, score)
+	}
+	if decision, score := judged(t, all, labels("other", "is no key"), other); decision != policy.Allow || score != 1 {
+		t.Errorf("a label that the worker has: %v and %d", decision, score)
+	}
+	for _, p := range []policy.Ranker{some, all} {
+		explains(t, p)
+	}
+}
+
+// judged asks a policy about one job.
+func judged(t *testing.T, p policy.Ranker, worker, of []job.Label) (policy.Decision, int64) {
+	t.Helper()
+	batch := &policy.Batch{Worker: worker, Jobs: []policy.Job{{Labels: of}}}
+	verdict, score := make([]policy.Verdict, 1), make([]int64, 1)
+	if err := errors.Join(p.Eligible(t.Context(), batch, verdict), p.Score(t.Context(), batch, score)); err != nil {
+		t.Fatal(err)
+	}
+	return verdict[0].Decision, score[0]
+}
+
+// explains looks at what the policy labels says of a job.
+func explains(t *testing.T, p policy.Ranker) {
+	t.Helper()
 	text, err := p.(policy.Explainer).Explain(t.Context(), &policy.Batch{Worker: labels("gpu", "h100"), Jobs: []policy.Job{{Labels: labels("requires.gpu", "a100")}}})
 	if want := "the job requires gpu=a100, and the worker has gpu=h100"; err != nil || text != want {
 		t.Errorf("got %q, %v, want %q", text, err, want)
@@ -372,7 +398,6 @@ func TestWrongParameters(t *testing.T) {
 		set  map[string]any
 		want string
 	}{
-		{"labels", nil, "the parameter keys has to be set (list)"},
 		{"fair-share", map[string]any{"weights": map[string]any{"a": "-1"}}, "weights: a is -1: want a number from 0"},
 		{"fair-share", map[string]any{"weights": map[string]any{"a": "0.0001"}}, "at most three digits"},
 		{"fair-share", map[string]any{"by": "team"}, `want "label:KEY"`},
