@@ -430,6 +430,9 @@ type Served struct {
 	Counts *board.Counts // where Session.List was asked for them; nil: they are not known now
 	Went   *Went         // likewise
 
+	Names *board.NameReport // where Session.DescribeWhere was asked, likewise
+	Told  string            // the other server that said how the board stands, as it advertises itself; empty: this one knows it
+
 	Server   string             // that serves it, as it advertises itself; empty: this one, which serves alone
 	Promoted []catalog.Deployed // policies that the board asks besides those of its settings
 }

@@ -25,6 +25,8 @@ type Standing struct {
 	Rests  *board.Counts `json:"rests,omitempty"`  // of a board that is closed, and need not be open
 	Counts *board.Counts `json:"counts,omitempty"` // of one that is open, where they were asked for
 	Went   *Went         `json:"went,omitempty"`   // likewise
+
+	Names *board.NameReport `json:"names,omitempty"` // likewise
 }
 
 // Went is how a board's numbers went in the last hour, minute by minute.
@@ -53,6 +55,7 @@ type Look struct {
 	Boards []catalog.At `json:"boards"`
 	Counts bool         `json:"counts,omitempty"` // how many jobs they have
 	Went   bool         `json:"went,omitempty"`   // how that went
+	Names  bool         `json:"names,omitempty"`  // how many by their names, and what became of those
 }
 
 // Stand says how boards stand that this host has open, or that rest here; nil: it has not.
@@ -83,6 +86,13 @@ func (h *Host) Stand(ctx context.Context, look Look) []*Standing {
 				}
 			})
 		}
+		if look.Names && ctx.Err() == nil {
+			counting.Go(func() {
+				if names, err := open.ByNames(ctx); err == nil {
+					s.Names = &names
+				}
+			})
+		}
 	}
 	counting.Wait()
 	return list
@@ -94,6 +104,7 @@ type Listing struct {
 	Most   int    // of them; 0: all
 	Counts bool
 	Went   bool
+	Names  bool
 }
 
 // List returns the boards that the session may see, by name, each as it stands at the server
@@ -120,6 +131,22 @@ func (s *Session) List(ctx context.Context, l Listing) (list []Served, next stri
 	}
 	looks.take(ctx, list)
 	return list, next
+}
+
+// DescribeWhere is Describe of a board as it stands at the server that has it, with what that
+// counted of it. Where that does not answer in time, it is as it is known here.
+func (s *Session) DescribeWhere(ctx context.Context, name, call string) (Served, error) {
+	found, err := s.find(ctx, name, call)
+	if err != nil {
+		return Served{}, err
+	}
+	looks := newLooks(s.host, Listing{Went: true, Names: true})
+	list := []Served{s.describeAt(found, looks.add(found, 0))}
+	here := list[0]
+	if looks.take(ctx, list); !list[0].Status.Ready && here.Status.Ready {
+		return here, nil // which has the board open, too
+	}
+	return list[0], nil
 }
 
 // looks is whom boards of a list are asked for.
@@ -154,7 +181,7 @@ func (k *looks) add(b *Hosted, i int) *fleet.Seen {
 		boot, seen = first.Boot, *first
 	}
 	if k.by[boot] == nil {
-		k.by[boot] = &lookAt{seen: seen, look: Look{Counts: k.ask.Counts, Went: k.ask.Went}}
+		k.by[boot] = &lookAt{seen: seen, look: Look{Counts: k.ask.Counts, Went: k.ask.Went, Names: k.ask.Names}}
 	}
 	o := k.by[boot]
 	o.look.Boards, o.at = append(o.look.Boards, b.at()), append(o.at, i)
@@ -179,9 +206,9 @@ func (k *looks) take(ctx context.Context, list []Served) {
 					continue
 				}
 				d := &list[o.at[i]]
-				d.Counts, d.Went = s.Counts, s.Went
+				d.Counts, d.Went, d.Names = s.Counts, s.Went, s.Names
 				if boot != "" {
-					d.Status, d.Rests = s.Status, s.Rests
+					d.Status, d.Rests, d.Told = s.Status, s.Rests, o.seen.Advertise
 				}
 				if d.Rests != nil {
 					d.Counts = d.Rests

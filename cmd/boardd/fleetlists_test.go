@@ -80,6 +80,54 @@ func TestFleetLists(t *testing.T) {
 		settled(t, servers...)
 		fleetListed(t, owner, names)
 	})
+	t.Run("page of a board", func(t *testing.T) { fleetBoardPage(t, servers) })
+}
+
+// fleetBoardPage looks whether the page of a board is the same at every server: it says what the
+// board's server has counted.
+func fleetBoardPage(t *testing.T, servers []*testserver.Server) {
+	t.Helper()
+	owner, _ := ownerOf(t, "b4", servers...)
+	board := fleetClient(t, owner).Board("b4")
+	claims, err := board.Claim(t.Context(), client.ClaimOptions{Owner: "w", Max: 2})
+	if err != nil || len(claims) != 2 {
+		t.Fatal(claims, err)
+	}
+	if err := board.Consume(t.Context(), claims...); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range servers {
+		answer, err := signedIn(t, s).Get(s.Addr + "/ui/boards/b4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		by := "this server"
+		if s != owner {
+			by = owner.Addr
+		}
+		for _, want := range []string{
+			`serving</span>`, `durability [a-z]+, generation [1-9]`, `data-label="Consumed">2<`, "counted by " + regexp.QuoteMeta(by) + ", since",
+		} {
+			if !regexp.MustCompile(want).Match(text) || err != nil {
+				t.Errorf("the page of b4 at %s, which is that of %s, lacks %q, %v:\n%s", s.Addr, owner.Addr, want, err, text)
+			}
+		}
+	}
+}
+
+// signedIn is a browser of somebody who has signed in at a server.
+func signedIn(t *testing.T, s *testserver.Server) *http.Client {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	browser := &http.Client{Jar: jar}
+	answer, err := browser.PostForm(s.Addr+"/ui/signin", url.Values{"token": {fleetToken}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return browser
 }
 
 // counted returns the boards with their counts.

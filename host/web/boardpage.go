@@ -67,6 +67,7 @@ type boardView struct {
 	May     may
 
 	Names      []nameRow
+	NamesOf    string // the other server that has counted them; "": this one
 	NamesSince time.Time
 	NamesMore  bool   // there are more than are shown
 	NamesLink  string // to all of them
@@ -108,25 +109,26 @@ func (u *UI) search(w http.ResponseWriter, r *http.Request, v *visit) {
 
 func (u *UI) showBoard(w http.ResponseWriter, r *http.Request, v *visit, a asked) {
 	name := r.PathValue("board")
-	served, err := v.session.Describe(r.Context(), name, "GetBoard")
-	if err != nil {
-		u.fail(w, r, v, err)
-		return
-	}
-	view := boardView{
-		page: u.boardsPage(r, v, "Board "+name, name), Board: name, Served: served, Asked: a, May: u.may(v, name),
-	}
+	view := boardView{page: u.boardsPage(r, v, "Board "+name, name), Board: name, Asked: a, May: u.may(v, name)}
 	b, err := v.session.Board(r.Context(), name, "ListJobs")
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
-	view.Graphs = *host.WentOf(r.Context(), b)
 	cursor, err := present(r.Context(), b) // before anything is read that is shown
 	if err != nil {
 		u.fail(w, r, v, err)
 		return
 	}
+	if view.Served, err = v.session.DescribeWhere(r.Context(), name, "GetBoard"); err != nil { // now that it is open
+		u.fail(w, r, v, err)
+		return
+	}
+	went := view.Served.Went
+	if went == nil {
+		went = host.WentOf(r.Context(), b)
+	}
+	view.Graphs = *went
 	if a.After == "" && !a.Secret() {
 		view.Live = livePath(name, cursor)
 	}

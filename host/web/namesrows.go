@@ -21,11 +21,18 @@ type nameRow struct {
 	Share string // of the attempts that failed; "": none has ended
 }
 
-// addNames adds how the board stands by the names of its jobs.
+// addNames adds how the board stands by the names of its jobs: as the server said it that has
+// the board, or as it is known here.
 func (view *boardView) addNames(ctx context.Context, b *board.Board) error {
-	report, err := b.ByNames(ctx)
-	if err != nil {
-		return err
+	report := view.Served.Names
+	if report == nil {
+		here, err := b.ByNames(ctx)
+		if err != nil {
+			return err
+		}
+		report = &here
+	} else {
+		view.NamesOf = view.Served.Told
 	}
 	view.NamesSince, view.TrashCut = report.Since, report.TrashCut
 	for i := range report.Names {
