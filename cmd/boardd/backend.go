@@ -9,10 +9,12 @@ import (
 
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
+	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
 )
 
 func (p *program) backendCommand() *cobra.Command {
-	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand(), p.backendPlacesCommand(), p.backendReleaseCommand(),
+	return p.group("backend", "Look at the stores on which boards can be made", "", p.backendListCommand(), p.backendGetCommand(), p.backendPlacesCommand(), p.backendReleaseCommand(),
 		p.backendBackupCommand(), p.backendCheckCommand(), p.backendRestoreCommand(), p.backendMigrateCommand())
 }
 
@@ -38,6 +40,52 @@ func (p *program) backendListCommand() *cobra.Command {
 		})
 	tenantFlag(c, &tenant)
 	return c
+}
+
+func (p *program) backendGetCommand() *cobra.Command {
+	var tenant string
+	c := p.command("get NAME", "Show a store that is open to a tenant", "An operator sees any of them, and more of it, as list does.", "boardd backend get main",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "backend")
+			if err != nil {
+				return err
+			}
+			return p.administer(func(a *client.Admin) error {
+				list, err := a.ListBackends(ctx, tenant)
+				if err != nil {
+					return err
+				}
+				b, err := oneNamed(p, "backend", name, list)
+				if err != nil {
+					return err
+				}
+				return p.show(b, func(t *table) {
+					t.line("name", b.GetName())
+					t.line("driver", b.GetDriver())
+					t.line("ready", b.GetReady())
+					t.line("problem", b.GetProblem())
+					t.line("restarts", b.GetRestarts())
+					t.line("used", mebibytes(b.GetUsedBytes()))
+					t.line("limit", mebibytes(b.GetLimitBytes()))
+					t.line("tenants", strings.Join(b.GetTenants(), ", "))
+				})
+			})
+		})
+	tenantFlag(c, &tenant)
+	return c
+}
+
+// oneNamed returns what has a name in a list. That there is none is said, with the nearest name.
+func oneNamed[T interface{ GetName() string }](p *program, what, name string, list []T) (found T, err error) {
+	var names []string
+	for _, x := range list {
+		if x.GetName() == name {
+			return x, nil
+		}
+		names = append(names, x.GetName())
+	}
+	p.complainOf(job.Errorf(job.NotFound, "there is no %s %q%s", what, name, nearest.Hint(name, names)))
+	return found, codeError{code: exitNothing}
 }
 
 // mebibytes is a size of a store for people; nothing where it is not known.

@@ -19,7 +19,7 @@ func (p *program) boardCommand() *cobra.Command {
 }
 
 func (p *program) boardListCommand() *cobra.Command {
-	return p.command("list", "List the boards that the token may see", "", "boardd board list",
+	return p.command("list", "List the boards that the token may see", "SERVER is who of several servers serves the board; none where one serves alone.", "boardd board list",
 		func(ctx context.Context, args []string) error {
 			if len(args) > 0 {
 				return usagef("list takes no arguments, got %q", args[0])
@@ -34,9 +34,9 @@ func (p *program) boardListCommand() *cobra.Command {
 				return err
 			}
 			return p.show(&boarddv1.ListBoardsResponse{Boards: boards}, func(t *table) {
-				t.row("NAME", "BACKEND", "DRIVER", "READY", "PAUSED", "PROBLEM")
+				t.row("NAME", "BACKEND", "DRIVER", "READY", "PAUSED", "SERVER", "PROBLEM")
 				for _, b := range boards {
-					t.row(b.GetName(), b.GetBackend(), b.GetDriver(), b.GetReady(), b.GetPaused(), b.GetProblem())
+					t.row(b.GetName(), b.GetBackend(), b.GetDriver(), b.GetReady(), b.GetPaused(), b.GetServer(), b.GetProblem())
 				}
 			})
 		})
@@ -138,6 +138,7 @@ func boardLines(b *client.BoardInfo) func(*table) {
 		t.line("name", b.GetName())
 		t.line("backend", b.GetBackend())
 		t.line("driver", b.GetDriver())
+		t.line("server", b.GetServer())
 		t.line("ready", b.GetReady())
 		t.line("problem", b.GetProblem())
 		t.line("paused", b.GetPaused())

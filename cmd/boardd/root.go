@@ -92,12 +92,14 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return usagef("%v%s; %s --help shows all flags", err, strings.Replace(hint, `"`, `"--`, 1), c.CommandPath())
 }
 
-// group is a command that only has other commands.
+// group is a command that only has other commands. Its example is the first one of its first
+// command.
 func (p *program) group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: name, Short: short, Long: long,
 		Args: cobra.ArbitraryArgs, RunE: whichCommand,
 	}
+	group.Example, _, _ = strings.Cut(commands[0].Example, "\n")
 	group.AddCommand(commands...)
 	return group
 }

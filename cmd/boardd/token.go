@@ -14,7 +14,7 @@ import (
 )
 
 func (p *program) tokenCommand() *cobra.Command {
-	return p.group("token", "Make, list and revoke tokens", "", p.tokenListCommand(), p.tokenCreateCommand(), p.tokenDeleteCommand())
+	return p.group("token", "Make, list and revoke tokens", "", p.tokenListCommand(), p.tokenGetCommand(), p.tokenCreateCommand(), p.tokenDeleteCommand())
 }
 
 // tenantFlag is for commands about one tenant.
@@ -44,6 +44,38 @@ func (p *program) tokenListCommand() *cobra.Command {
 					for _, token := range list {
 						tokenRow(t, token)
 					}
+				})
+			})
+		})
+	tenantFlag(c, &tenant)
+	return c
+}
+
+func (p *program) tokenGetCommand() *cobra.Command {
+	var tenant string
+	c := p.command("get NAME", "Show a token of a tenant", "Its secret is shown nowhere.", "boardd token get ci",
+		func(ctx context.Context, args []string) error {
+			name, err := one(args, "token")
+			if err != nil {
+				return err
+			}
+			return p.administer(func(a *client.Admin) error {
+				list, err := a.ListTokens(ctx, tenant)
+				if err != nil {
+					return err
+				}
+				token, err := oneNamed(p, "token", name, list)
+				if err != nil {
+					return err
+				}
+				return p.show(token, func(t *table) {
+					t.line("name", token.GetName())
+					t.line("tenant", token.GetTenant())
+					t.line("roles", strings.Join(token.GetRoles(), ", "))
+					t.line("boards", strings.Join(token.GetBoards(), ", "))
+					t.line("expires", token.GetExpiresAt())
+					t.line("created", token.GetCreatedAt())
+					t.line("declared", token.GetDeclared())
 				})
 			})
 		})
