@@ -400,3 +400,75 @@ func TestFleetRollingRestart(t *testing.T) {
 	l.more(calls)
 	allDone(t, board, l)
 }
+
+// TestFleetWarm has a board with more open jobs than fleet.warm: it is open on the server after its
+// own as well, which passes calls on as before, and which has it already when the first one ends.
+func TestFleetWarm(t *testing.T) {
+	t.Parallel()
+	servers := startFleetWith(t, 3, "fleet {\n  warm = 3\n}\n")
+	settled(t, servers...)
+	owner, _ := ownerOf(t, "b1", servers...)
+	board := fleetClient(t, servers...).Board("b1")
+	for range 4 {
+		if _, err := board.Post(t.Context(), &client.NewJob{Name: "warm"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var second *testserver.Server
+	testserver.Eventually(t, "the board is open on a second server", func() bool {
+		for _, s := range servers {
+			if moves(t, s, "warm") == 1 {
+				second = s
+			}
+		}
+		return second != nil
+	})
+	if status, header, text := ask(t, second, "CountJobs", `{"board":"b1"}`); second == owner || status != http.StatusOK || header.Get("Boardd-Server") != owner.Addr {
+		t.Errorf("a call at the second server: %d %s, from %q, want from %q", status, text, header.Get("Boardd-Server"), owner.Addr)
+	}
+	claims, err := board.Claim(t.Context(), client.ClaimOptions{Owner: "w"})
+	if err != nil || len(claims) != 1 {
+		t.Fatal(claims, err)
+	}
+	before, taken := ownedBy(t, second, servers), moves(t, second, "taken")
+	if _, err := fleetAdmin(t, second).DrainServer(t.Context(), &boarddv1.DrainServerRequest{Server: owner.Addr}); err != nil {
+		t.Fatal(err)
+	}
+	testserver.Eventually(t, "the drained server has no board open", func() bool { return openBoards(t, owner) == "0" })
+	if now, _ := ownerOf(t, "b1", second, owner, thirdOf(servers, owner, second)); now != second {
+		t.Errorf("the board is now that of %s, want %s, which had it open", now.Addr, second.Addr)
+	}
+	if got, want := moves(t, second, "taken")-taken, ownedBy(t, second, servers)-before-1; got != want {
+		t.Errorf("the second server has opened %d boards more, want %d: it had one already", got, want)
+	}
+	if moves(t, second, "warm") != 1 || moves(t, second, "fallback") != 0 {
+		t.Errorf("the second server has opened the board again:\n%s", scrape(t, second))
+	}
+	if err := board.Consume(t.Context(), claims...); err != nil {
+		t.Errorf("the claim that the first server granted: %v", err)
+	}
+}
+
+// moves is how many boards a server has begun or ceased to serve, for a reason.
+func moves(t *testing.T, s *testserver.Server, reason string) (n int) {
+	t.Helper()
+	_, after, found := strings.Cut(scrape(t, s), fmt.Sprintf("\nboardd_board_moves_total{reason=%q} ", reason))
+	if !found {
+		return 0
+	}
+	if _, err := fmt.Sscan(after, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// ownedBy is how many boards of a fleet are a server's.
+func ownedBy(t *testing.T, of *testserver.Server, servers []*testserver.Server) (n int) {
+	t.Helper()
+	for i := range fleetBoards {
+		if owner, _ := ownerOf(t, fmt.Sprint("b", i), servers...); owner == of {
+			n++
+		}
+	}
+	return n
+}
