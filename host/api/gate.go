@@ -49,6 +49,7 @@ type gate struct {
 	bytes     budget // of requests, in memory
 	passed    budget // likewise of those that other servers have passed on
 	work      budget // of calls
+	peers     *peers // nil: the server is in no fleet
 
 	readWithin time.Duration // for the body of a request
 }

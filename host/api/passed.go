@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -97,6 +98,11 @@ func (g *gate) takePassed(w http.ResponseWriter, r *http.Request, next http.Hand
 		g.refuse(w, r, http.StatusServiceUnavailable, errStopping)
 		return
 	}
+	if g.peers.stale(r.Header, time.Now()) { // whoever asks still, asks somebody else
+		w.Header().Set(answerHeader, answerNotMine)
+		g.refuse(w, r, http.StatusServiceUnavailable, errStale)
+		return
+	}
 	session := g.host.PassedSession(caller)
 	if err := session.Check(path.Base(r.URL.Path)); err != nil {
 		g.refuseRecorded(w, r, session, audit.Record{
@@ -106,6 +112,8 @@ func (g *gate) takePassed(w http.ResponseWriter, r *http.Request, next http.Hand
 	}
 	g.seated(w, r, session, held, next)
 }
+
+var errStale = error(job.Errorf(job.Unavailable, "this server stood still, and may have been given the call before that"))
 
 // fleetPage answers what servers ask each other.
 func (s *Server) fleetPage(w http.ResponseWriter, r *http.Request) {

@@ -65,6 +65,7 @@ type peers struct {
 	transport *http.Transport
 	number    atomic.Uint64 // of the last message, to whomever
 	forwarded *counted
+	still     still
 
 	mu sync.Mutex
 	by map[string]*peer // by their runs
@@ -86,7 +87,7 @@ func newPeers(h *host.Host, forwarded *counted) (*peers, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peers{host: h, transport: t, forwarded: forwarded, by: map[string]*peer{}}
+	p := &peers{host: h, transport: t, forwarded: forwarded, still: still{after: stillAfter}, by: map[string]*peer{}}
 	h.SetPeers(p)
 	return p, nil
 }

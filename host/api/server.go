@@ -109,6 +109,7 @@ func NewServer(h *host.Host, c Config) (*Server, error) {
 		if s.peers, err = newPeers(h, newForwarded(s.registry)); err != nil {
 			return nil, errors.Join(err, s.ports.Close())
 		}
+		s.gate.peers = s.peers
 		for _, own := range []string{settings.Advertise, settings.Fleet.Public} {
 			if u, err := url.Parse(own); err == nil && u.Hostname() != "" {
 				s.gate.hostnames = append(s.gate.hostnames, strings.ToLower(u.Hostname()))
@@ -197,6 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 		reaching, stop := context.WithCancel(context.WithoutCancel(ctx))
 		defer stop()
 		watching.Go(func() { s.peers.run(reaching) })
+		watching.Go(func() { s.peers.still.run(reaching) })
 	}
 	sending, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSending()
