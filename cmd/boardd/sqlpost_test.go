@@ -32,11 +32,12 @@ func startSQLPost(t *testing.T, more string) *sqlPost {
 
 // shownJob is a job as the command line shows it.
 type shownJob struct {
-	UUID, Name, State, Priority, Timeout string
-	Details                              map[string]any
-	Labels                               map[string]string
-	MaxAttempts                          int
-	NotBefore                            string
+	UUID, Name, State, Priority, Timeout, Batch string
+
+	Details     map[string]any
+	Labels      map[string]string
+	MaxAttempts int
+	NotBefore   string
 }
 
 // claimed claims a job, by waiting for one, and consumes it.
@@ -62,11 +63,21 @@ func TestPostBySQL(t *testing.T) {
 	t.Parallel()
 	b := startSQLPost(t, "")
 	id := b.sql(`SELECT boardd.post(board => 'default/default', name => 'resize', details => '{"path": "/a.png"}', priority => 'HIGH',
-		labels => '{"team": "images"}', max_attempts => 7, timeout => '90 s')`)
+		labels => '{"team": "images"}', max_attempts => 7, timeout => '90 s', batch => 'night')`)
 	got := b.claimed()
 	if got.UUID != id || got.Name != "resize" || got.Details["path"] != "/a.png" || got.Priority != "HIGH" || got.Labels["team"] != "images" ||
-		got.MaxAttempts != 7 || got.Timeout != "90s" {
+		got.MaxAttempts != 7 || got.Timeout != "90s" || got.Batch != "night" {
 		t.Errorf("what was posted arrives as %+v", got)
+	}
+	b.sql(`SELECT boardd.post_many('[{"board": "default", "name": "of the batch", "batch": "night"}]')`)
+	if got := b.claimed(); got.Name != "of the batch" || got.Batch != "night" {
+		t.Errorf("what was posted with others arrives as %+v", got)
+	}
+	var night struct {
+		Batch struct{ Posted, Consumed string }
+	}
+	if b.run(&night, "batch", "get", "night"); night.Batch.Posted != "2" || night.Batch.Consumed != "2" {
+		t.Errorf("the batch is %+v: want two posted and two consumed", night)
 	}
 	b.sql(`BEGIN; SELECT boardd.post('default', 'never'); ROLLBACK; BEGIN; SELECT boardd.post('default', 'kept'); COMMIT`)
 	if got := b.claimed(); got.Name != "kept" {

@@ -19,7 +19,7 @@ var migrations embed.FS
 // version is that of the tables which this program works with: the number of the last
 // file in migrations. The tables of the next version have to serve it as well, so that
 // servers can be upgraded one by one.
-const version = 7
+const version = 8
 
 const migrationsTable = `CREATE TABLE IF NOT EXISTS {s}.migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`
 

@@ -3,11 +3,14 @@ package store
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
 )
@@ -72,6 +75,10 @@ func TestPostArguments(t *testing.T) {
 		{`{"name":"x","notBefore":"2030-02-31T12:00:00Z"}`, "notBefore: want a time such as"},
 		{`{"name":"x","notBefore":1900000000}`, "notBefore: want a time such as"},
 		{`{"name":"x","notBefore":"soon"}`, "notBefore: want a time such as"},
+		{`{"name":"x","batch":"` + text(job.MaxBatchName) + `"}`, ""},
+		{`{"name":"x","batch":"` + text(job.MaxBatchName+1) + `"}`, "batch: want a text of 1 to 255 bytes"},
+		{`{"name":"x","batch":7}`, "batch: want a text of 1 to 255 bytes"},
+		{`{"name":"x","batch":null}`, ""},
 		{`{"name":"x","timeout":"1s"}`, ""},
 		{`{"name":"x","timeout":"0.5s"}`, `timeout: want seconds such as "30s", from 1s to 31536000s`},
 		{`{"name":"x","timeout":"31536000s"}`, ""},
@@ -135,6 +142,7 @@ func TestPostArguments(t *testing.T) {
 	for _, call := range []string{
 		`name => 'x', unique_window => '1 s'`, `name => NULL`, `name => 'x', timeout => '-1 s'`, `name => 'x', not_before => 'infinity'`,
 		`name => 'x', timeout => '0.1 s'`, `name => 'x', max_attempts => -1`, `name => 'x', on_conflict => 'KEEP'`, `name => 'x', after => ARRAY[NULL::uuid]`,
+		`name => 'x', batch => ''`,
 	} {
 		if _, err := conn.Exec(t.Context(), `SELECT boardd.post('acme/media', `+call+`)`); code(err) != "22023" {
 			t.Errorf("post(%s): %v, want SQLSTATE 22023", call, err)
@@ -202,4 +210,75 @@ func TestPostRights(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `SELECT boardd.post('acme/secret', 'x')`); code(err) != "42501" {
 		t.Errorf("with a function of its own the caller may post: %v", err)
 	}
+}
+
+// TestPostTakesAll holds the arguments of post against those of post_many, which the API names.
+func TestPostTakesAll(t *testing.T) {
+	t.Parallel()
+	p := startPoster(t)
+	_, err := p.connect("postgres").Exec(t.Context(), `SELECT boardd.post_many('[{"board":"acme/media","name":"x","none":1}]')`)
+	_, fields, _ := strings.Cut(fmt.Sprint(err), "want some of ")
+	fields, _, _ = strings.Cut(fields, " (")
+	takes := " " + strings.Join(strings.Fields(p.server.SQL("postgres", `SELECT unnest(proargnames) FROM pg_proc WHERE oid = 'boardd.post'::regproc`)), " ") + " "
+	capital := regexp.MustCompile("[A-Z]")
+	for field := range strings.SplitSeq(fields, ", ") {
+		name := capital.ReplaceAllStringFunc(field, func(c string) string { return "_" + strings.ToLower(c) })
+		if name == "unique" {
+			name = "unique_key"
+		}
+		if !strings.Contains(takes, " "+name+" ") {
+			t.Errorf("post takes no %s, only%s", name, takes)
+		}
+	}
+}
+
+// TestPostBeforeUpgrade: what calls the functions of before goes on after an upgrade: a session
+// with a prepared statement, a function, and a view, which would have kept it from being dropped.
+func TestPostBeforeUpgrade(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	_ = tablesOf(t, p, 7)
+	p.SQL("postgres", `CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA boardd TO app; INSERT INTO boardd.boards (name) VALUES ('acme/media');
+		INSERT INTO boardd.posters VALUES ('app', 'acme/media');
+		CREATE FUNCTION public.own() RETURNS uuid LANGUAGE plpgsql AS 'BEGIN RETURN boardd.post(''acme/media'', ''own'', NULL, ''HIGH''); END';
+		CREATE VIEW public.posting AS SELECT boardd.post(board => 'acme/media', name => 'view') AS id; GRANT SELECT ON public.posting TO app`)
+	conn, err := pgx.Connect(t.Context(), strings.Replace(p.URL("postgres"), "postgres@", "app@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	post := func() {
+		t.Helper()
+		for _, text := range []string{`EXECUTE before ('prepared')`, `SELECT public.own()`, `SELECT id FROM public.posting`} {
+			if _, err := conn.Exec(t.Context(), text); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+	if _, err := conn.Exec(t.Context(), `PREPARE before (text) AS SELECT boardd.post('acme/media', $1, labels => '{"a": "b"}')`); err != nil {
+		t.Fatal(err)
+	}
+	post()
+	if _, err := migrate(t.Context(), driver.Config{Settings: []byte(`{"url":"` + p.URL("postgres") + `"}`)}, false); err != nil {
+		t.Fatal(err)
+	}
+	post()
+	if got := p.SQL("postgres", `SELECT posting ->> 'name', count(*) FROM boardd.inbox GROUP BY 1 ORDER BY 1`); got != "own|2\nprepared|2\nview|2\n" {
+		t.Errorf("posted are %q: want each twice", got)
+	}
+}
+
+// tablesOf makes the tables of a version, and leaves a store of it that is not followed.
+func tablesOf(t *testing.T, p *testserver.Postgres, n int) *store {
+	t.Helper()
+	s, in, err := connect(t.Context(), driver.Config{Settings: []byte(`{"url":"` + p.URL("postgres") + `"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.pool.Close)
+	s.version = n
+	if err := s.prepare(t.Context(), in.migrate); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
