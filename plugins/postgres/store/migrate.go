@@ -3,11 +3,14 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
@@ -43,8 +46,8 @@ func (s *store) prepare(ctx context.Context, migrate string) error {
 	case at < s.version && migrate == migrateCheck:
 		return job.Errorf(job.Invalid, `the tables in schema %q have version %d, and this driver needs %d: run "boardd backend migrate", or set migrate = "auto" once, with a role that may make them`, s.schema, at, s.version)
 	case at < s.version:
-		if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { _, err := s.upgrade(ctx, tx); return err }); err != nil {
-			return failed(ctx, err)
+		if _, err := s.upgrade(ctx, conn); err != nil {
+			return err
 		}
 	}
 	var id []byte
@@ -86,10 +89,11 @@ func (s *store) tablesVersion(ctx context.Context, q querier) (at int, err error
 }
 
 // script is what brings the tables from a version to this program's, as statements that
-// psql takes, too. Nobody else does the same at the same time, and no reader is stopped: a
-// statement that has to wait for a lock gives up before others have waited long behind it.
+// psql takes, too. Nobody else does the same at the same time, and no reader is stopped: the
+// locks are taken first, each for a moment only if somebody else is in the way.
 func (s *store) script(at int) (string, error) {
 	var out strings.Builder
+	out.WriteString(s.lockTables(at))
 	for n := at + 1; n <= s.version; n++ {
 		text, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", n))
 		if err != nil {
@@ -122,7 +126,18 @@ func (s *store) makeSchema(there bool) string {
 
 // upgrade brings the tables to this program's version in one transaction, and returns
 // what they had before.
-func (s *store) upgrade(ctx context.Context, tx pgx.Tx) (at int, err error) {
+func (s *store) upgrade(ctx context.Context, conn *pgxpool.Conn) (at int, err error) {
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { at, err = s.upgradeIn(ctx, tx); return err })
+	if pg, said := errors.AsType[*pgconn.PgError](err); said && pg.Code == lockTimeout {
+		return at, &job.Error{Kind: job.Unavailable, Err: err, Message: "the tables are not upgraded, since some transaction that has read or changed them stays open (pg_stat_activity shows it): try again when it has ended"}
+	}
+	if err != nil {
+		return at, failed(ctx, err)
+	}
+	return at, nil
+}
+
+func (s *store) upgradeIn(ctx context.Context, tx pgx.Tx) (at int, err error) {
 	run := func(text string) error {
 		_, err := tx.Conn().PgConn().Exec(ctx, text).ReadAll()
 		return err
@@ -179,11 +194,8 @@ func migrate(ctx context.Context, c driver.Config, dry bool) (m driver.Migration
 		return m, failed(ctx, err)
 	}
 	if !dry {
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { m.From, err = s.upgrade(ctx, tx); return err })
-		if err != nil {
-			return m, failed(ctx, err)
-		}
-		return m, nil
+		m.From, err = s.upgrade(ctx, conn)
+		return m, err
 	}
 	text, err := s.script(m.From)
 	if err == nil {

@@ -27,7 +27,8 @@ type store struct {
 	quoted  string // the schema's name, as SQL has it
 	version int    // of the tables that this program works with
 
-	patience time.Duration // answerWithin, but in tests
+	patience  time.Duration // answerWithin, but in tests
+	lockTries int           // lockTries, but in tests
 
 	id  [8]byte
 	log *slog.Logger
@@ -70,7 +71,7 @@ func reach(ctx context.Context, settings settings, logger *slog.Logger) (s *stor
 	settings.pool.ConnConfig.OnNotice = noteWarning
 	s = &store{
 		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
-		patience: answerWithin, log: logger, boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{},
+		patience: answerWithin, lockTries: lockTries, log: logger, boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{},
 		news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}, spaces: map[string]bool{}}, feed: newFeed(),
 	}
 	s.size = poll.NewFigure(sizeEvery, s.databaseSize)
