@@ -126,16 +126,6 @@ func (s *store) commit(ctx context.Context, conn *pgxpool.Conn, queue *pgx.Batch
 	} else if conn.Conn().PgConn().CustomData()[unsynced] != nil {
 		err = unknown(errors.New("it stopped waiting for its standbys"))
 	}
-	s.noteFull(err)
+	s.full.note(err, bytesOf(queue), time.Now())
 	return err
-}
-
-// noteFull remembers for Health whether the disk is full.
-func (s *store) noteFull(err error) {
-	switch {
-	case err == nil:
-		s.full.Store(0)
-	case job.KindOf(err) == job.QuotaExceeded:
-		s.full.Store(time.Now().UnixNano())
-	}
 }

@@ -37,7 +37,7 @@ type store struct {
 	feed  feed     // tells those who watch documents what was changed
 	news  news     // what other drivers are to be told
 
-	full atomic.Int64 // when the disk was full last, in nanoseconds since 1970; 0: it is not
+	full fullDisk
 
 	examined atomic.Bool // the whole database was, on behalf of some board
 
@@ -169,9 +169,6 @@ func (s *store) keep(name string, b *board) (before *board) {
 	return before
 }
 
-// fullFor is how long a disk counts as full after it was.
-const fullFor = 5 * time.Second
-
 // Health asks for something that has to be read from the database.
 func (s *store) Health(ctx context.Context) error {
 	var standby bool
@@ -186,7 +183,7 @@ func (s *store) Health(ctx context.Context) error {
 		return job.Errorf(job.Unavailable, "%s", onStandby)
 	case off == "on":
 		return job.Errorf(job.Unavailable, "%s", meanings[readOnly])
-	case time.Since(time.Unix(0, s.full.Load())) < fullFor:
+	case s.full.is(time.Now()):
 		return job.Errorf(job.QuotaExceeded, noDisk)
 	}
 	return nil
