@@ -93,6 +93,15 @@ var looks = []look{{
 	args: func(s *store) []any { return []any{s.quoted} },
 	mend: "the GRANTs of docs/postgres.md, by the owner of the tables",
 }, {
+	sql: `SELECT r.severity, 'missing-right', format('%s on %s', r.name, c.relname), format('the role %s lacks this right on the sequence: %s', current_user, r.without)
+		FROM (VALUES (3, 'positions', 'USAGE', 'nothing can be changed on any board'), (3, 'positions', 'SELECT', 'nobody sees what other servers change'),
+			(1, 'positions', 'UPDATE', 'no board can move here from another store'), (3, 'document_versions', 'USAGE', 'no document can be written'),
+			(3, 'document_change_numbers', 'SELECT', 'nobody sees which documents others change')) r (severity, sequence, name, without)
+		JOIN pg_class c ON c.relname = r.sequence AND c.relkind = 'S' AND c.relnamespace = to_regnamespace($1)
+		WHERE NOT has_sequence_privilege(c.oid, r.name) AND NOT (r.name = 'USAGE' AND has_sequence_privilege(c.oid, 'UPDATE'))`,
+	args: func(s *store) []any { return []any{s.quoted} },
+	mend: "the GRANTs of docs/postgres.md, by the owner of the sequences",
+}, {
 	sql: `SELECT 1, 'sees-little', current_user::text, 'this role does not see the transactions and standbys of others, so nothing was said of them'
 		WHERE NOT pg_has_role('pg_read_all_stats', 'USAGE')`,
 	mend: "GRANT pg_read_all_stats TO the role that boardd doctor uses",
@@ -102,6 +111,7 @@ var looks = []look{{
 var indexes = []string{
 	"boards_pkey", "boards_name_key", "batches_pkey", "jobs_pkey", "jobs_by_place", "finals_by_time", "finals_by_place", "parts_pkey", "stamps_pkey",
 	"stamps_by_op", "changes_pkey", "limits_pkey", "documents_pkey", "document_changes_pkey", "document_changes_by_xact", "keys_pkey", "keys_by_key", "inbox_pkey", "inbox_by_xact", "inbox_by_board", "posters_pkey",
+	"dropped_pkey",
 }
 
 // triggers are those without which a change of documents is not seen.

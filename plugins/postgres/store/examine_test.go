@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/internal/testserver"
 	"github.com/boardd/boardd/sdk/driver"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // TestExamine makes what can be wrong with a database, and finds each.
@@ -67,6 +69,65 @@ func TestExamine(t *testing.T) {
 	if _, ok := found["sees-little"]; ok {
 		t.Error("a role that may see all is told that it does not")
 	}
+}
+
+// TestExamineNamesAll holds what an examination looks for against what the migrations make.
+func TestExamineNamesAll(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	_ = tablesOf(t, p, version)
+	for what, c := range map[string]struct {
+		named []string
+		query string
+	}{
+		"indexes":  {indexes, `SELECT indexname FROM pg_indexes WHERE schemaname = 'boardd' AND tablename <> 'migrations'`},
+		"triggers": {triggers, `SELECT tgname FROM pg_trigger WHERE tgrelid = 'boardd.documents'::regclass AND NOT tgisinternal`},
+	} {
+		made, named := strings.Fields(p.SQL("postgres", c.query)), slices.Clone(c.named)
+		slices.Sort(made)
+		slices.Sort(named)
+		if !slices.Equal(made, named) {
+			t.Errorf("the %s that are made are %q, and looked for are %q", what, made, named)
+		}
+	}
+}
+
+// TestExamineSequences takes the rights on the sequences away, without which nothing can be changed.
+func TestExamineSequences(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	_ = tablesOf(t, p, version)
+	p.SQL("postgres", `CREATE ROLE boardd LOGIN; `+documented(t, "```txt\nGRANT", "```"))
+	d, err := openWith(t.Context(), map[string]any{"url": strings.Replace(p.URL("postgres"), "postgres@", "boardd@", 1), "migrate": "check"})
+	must(t, d, err)
+	defer func() { _ = d.Close() }()
+	lacks := func(want map[string]driver.Severity) {
+		t.Helper()
+		found := map[string]driver.Severity{}
+		d.(*store).examined.Store(false)                                    //nolint:forcetypeassert // openWith makes no other
+		for f, err := range d.(driver.Examiner).Examine(t.Context(), "b") { //nolint:forcetypeassert // a failure is one
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Code == "missing-right" {
+				found[f.Subject] = f.Severity
+			}
+		}
+		if !maps.Equal(found, want) {
+			t.Errorf("rights that are missing: %v, want %v", found, want)
+		}
+	}
+	if _, err := d.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	lacks(map[string]driver.Severity{})
+	p.SQL("postgres", `REVOKE UPDATE, USAGE ON ALL SEQUENCES IN SCHEMA boardd FROM boardd`)
+	if r := d.Apply(t.Context(), "b", postsOf(1))[0]; r.Kind == job.NoKind {
+		t.Error("a post is made without the right to take a number")
+	}
+	lacks(map[string]driver.Severity{"USAGE on positions": driver.Problem, "UPDATE on positions": driver.Note, "USAGE on document_versions": driver.Problem})
+	p.SQL("postgres", `GRANT USAGE ON ALL SEQUENCES IN SCHEMA boardd TO boardd; REVOKE SELECT ON ALL SEQUENCES IN SCHEMA boardd FROM boardd`)
+	lacks(map[string]driver.Severity{"SELECT on positions": driver.Problem, "UPDATE on positions": driver.Note, "SELECT on document_change_numbers": driver.Problem})
 }
 
 // TestExamineLimits makes the looks that go by size and age find something, with limits of
