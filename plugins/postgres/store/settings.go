@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -58,29 +59,44 @@ func readSettings(raw []byte) (settings, error) {
 	case in.Migrate != migrateAuto && in.Migrate != migrateCheck:
 		return settings{}, job.Errorf(job.Invalid, "migrate: want %q or %q, got %q", migrateAuto, migrateCheck, in.Migrate)
 	}
-	pool, err := pgxpool.ParseConfig(in.URL)
+	pool, err := readURL(in.URL)
+	if err != nil {
+		return settings{}, err
+	}
+	pool.MaxConns = int32(in.MaxConnections) - 1 //nolint:gosec // it is within bounds; one is for listening
+	return settings{pool: pool, schema: in.Schema, migrate: in.Migrate}, nil
+}
+
+// readURL reads a connection string.
+func readURL(at string) (*pgxpool.Config, error) {
+	pool, err := pgxpool.ParseConfig(at)
+	if err == nil {
+		err = checkWords(at)
+	}
+	if _, ours := errors.AsType[*job.Error](err); ours {
+		return nil, err
+	}
 	if err != nil { // the error hides the password
-		return settings{}, job.Errorf(job.Invalid, `url: want "postgres://USER@HOST/DATABASE" or libpq's "host=... dbname=...": %v`, err)
+		return nil, job.Errorf(job.Invalid, `url: want "postgres://USER@HOST/DATABASE" or libpq's "host=... dbname=...": %v`, err)
 	}
 	switch pool.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec:
 	case pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol: // they guess the types of arguments, and guess wrong
-		return settings{}, job.Errorf(job.Invalid, `url: default_query_exec_mode: want "cache_describe" for a pool of connections that knows no prepared statements, or leave it out`)
+		return nil, job.Errorf(job.Invalid, `url: default_query_exec_mode: want "cache_describe" for a pool of connections that knows no prepared statements, or leave it out`)
 	}
-	pool.MaxConns = int32(in.MaxConnections) - 1 //nolint:gosec // it is within bounds; one is for listening
 	pool.MinConns, pool.MaxConnIdleTime = 0, time.Minute
 	c := pool.ConnConfig
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTimeout
 	}
 	c.DialFunc = dialer().DialContext
-	if c.ValidateConnect == nil { // of several hosts the one that takes changes
-		c.ValidateConnect = takesChanges
+	c.ValidateConnect = takesChanges // of several hosts that one is used
+	for name := range words {        // what is left of them says what is so anyhow
+		delete(c.RuntimeParams, name)
 	}
-	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = "boardd"
-	}
-	return settings{pool: pool, schema: in.Schema, migrate: in.Migrate}, nil
+	c.RuntimeParams["application_name"] = cmp.Or(c.RuntimeParams["application_name"], c.RuntimeParams["fallback_application_name"], "boardd")
+	delete(c.RuntimeParams, "fallback_application_name")
+	return pool, nil
 }
 
 func notInSchema(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }

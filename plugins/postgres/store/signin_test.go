@@ -84,6 +84,7 @@ func TestSignIn(t *testing.T) {
 	nobody.Sever(true)
 	both := nobody.Addr() + "," + here
 	passwords := g.write(t, "passwords", `127.0.0.1:`+g.port+`:*:other:no`+"\n"+`127.0.0.1:`+g.port+`:postgres:secret:it\:is\\secret`+"\n")
+	anywhere := g.write(t, "anywhere", `*:*:*:secret:it\:is\\secret`+"\n")
 	wrong := g.write(t, "wrong", `*:*:*:secret:guessed`+"\n")
 	services := g.write(t, "services", "[boards]\nhost=127.0.0.1\nport="+g.port+"\nuser=app\ndbname=postgres\nsslmode=verify-full\nsslrootcert="+g.certs.CA+"\n")
 	for _, c := range []struct {
@@ -108,7 +109,10 @@ func TestSignIn(t *testing.T) {
 		{"service", "service=boards servicefile=" + services, "t"},
 		{"no-service", "service=other servicefile=" + services, "other"},
 		{"several-hosts", g.as("app", both, "sslmode", "verify-full", "sslrootcert", g.certs.CA), "t"},
-		{"a-standby-is-wanted", g.as("app", here, "target_session_attrs", "standby"), "standby"},
+		{"several-hosts-and-a-password", g.as("secret", both, "sslmode", "require", "passfile", anywhere), "t"},
+		{"allow", g.as("plain", here, "sslmode", "allow"), "f"},
+		{"allow-needs-TLS", g.as("app", here, "sslmode", "allow"), "t"},
+		{"a-standby-is-wanted", g.as("app", here, "target_session_attrs", "standby"), "boards have to be written"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := g.posts(t, strings.ReplaceAll(strings.ToLower(c.name), "-", "_"), c.url)
