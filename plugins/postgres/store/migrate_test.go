@@ -247,3 +247,64 @@ func TestStats(t *testing.T) {
 		t.Errorf("the view has %q", got)
 	}
 }
+
+// TestUpgradeOfLeastRights: the role with the least rights cannot upgrade the tables, and is told
+// so. When another one has, servers of before go on, and new ones find all rights that they need.
+func TestUpgradeOfLeastRights(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	const from = 6 // there was no table dropped
+	_ = tablesOf(t, p, from)
+	p.SQL("postgres", `CREATE ROLE boardd LOGIN`)
+	p.SQL("postgres", documented(t, "```txt\nGRANT", "```"))
+	least := map[string]any{"url": strings.Replace(p.URL("postgres"), "postgres@", "boardd@", 1), "migrate": "check"}
+	raw, err := json.Marshal(least)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, settings, err := connect(t.Context(), driver.Config{Settings: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if before.version = from; before.prepare(t.Context(), settings.migrate) != nil {
+		t.Fatal("the version before cannot be opened")
+	}
+	before.follow(settings)
+	t.Cleanup(func() { _ = before.Close() })
+	if _, err := before.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	for migrate, want := range map[string]job.Kind{"check": job.Invalid, "auto": job.Unavailable} {
+		least["migrate"] = migrate
+		if _, err := openWith(t.Context(), least); job.KindOf(err) != want || !strings.Contains(err.Error(), "version 6") && !strings.Contains(err.Error(), "lacks a right") {
+			t.Errorf("with migrate = %q: %v", migrate, err)
+		}
+	}
+	if m, err := migrate(t.Context(), driver.Config{Settings: []byte(`{"url":"` + p.URL("postgres") + `"}`)}, false); err != nil || m.From != from || m.To != version {
+		t.Fatalf("by the owner of the tables, from %d to %d: %v", m.From, m.To, err)
+	}
+	least["migrate"] = "check"
+	after, err := openWith(t.Context(), least)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = after.Close() }()
+	if _, err := after.OpenBoard(t.Context(), driver.BoardSpec{Name: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	for who, d := range map[string]driver.Driver{"before": before, "now": after} {
+		for _, r := range d.Apply(t.Context(), "b", postsOf(4)) {
+			if r.Kind != job.NoKind {
+				t.Errorf("a post by the version of %s: %v, %s", who, r.Kind, r.Message)
+			}
+		}
+	}
+	for f, err := range after.(driver.Examiner).Examine(t.Context(), "b") { //nolint:forcetypeassert // a failure is one
+		if err != nil || f.Code == "missing-right" {
+			t.Errorf("after the upgrade: %+v, %v", f, err)
+		}
+	}
+	if err := after.DropBoard(t.Context(), "b"); err != nil {
+		t.Errorf("a board is dropped: %v", err)
+	}
+}

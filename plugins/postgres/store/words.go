@@ -87,8 +87,8 @@ func checkWords(at string) error {
 // inPassfile finds the file of passwords in a connection string.
 var inPassfile = regexp.MustCompile(`(?:^|[?&\s])passfile\s*=\s*('(?:[^'\\]|\\.)*'|[^&\s]+)`)
 
-// checkPassfile refuses a password from a file that others than its owner may read, which libpq
-// takes none from.
+// checkPassfile refuses a password from a file that everybody may read, which libpq takes none
+// from. The file's group may read it: so a secret comes into a pod of Kubernetes.
 func checkPassfile(at, password string) error {
 	if password == "" || runtime.GOOS == "windows" {
 		return nil
@@ -112,8 +112,8 @@ func checkPassfile(at, password string) error {
 			path = plain
 		}
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return job.Errorf(job.Invalid, "url: passfile: others may read %s (%v): want it readable by its owner alone (chmod 600)", path, info.Mode().Perm())
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o007 != 0 {
+		return job.Errorf(job.Invalid, "url: passfile: everybody may use %s (%v): want it readable by its owner, or its group, alone (chmod 600)", path, info.Mode().Perm())
 	}
 	return nil
 }
