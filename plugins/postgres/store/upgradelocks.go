@@ -25,9 +25,17 @@ const (
 
 // tableLocks has the locks of all migrations, and the one that most wait behind last.
 var tableLocks = []tableLock{
-	{4, 1, "batches", besideVacuum}, {4, 1, "limits", besideVacuum}, {4, 3, "inbox", besideVacuum}, {4, 1, "documents", besideVacuum},
-	{4, 1, "jobs", besideVacuum}, {4, 1, "parts", besideVacuum}, {4, 1, "stamps", besideVacuum}, {4, 1, "changes", besideVacuum}, {4, 2, "keys", besideVacuum},
-	{6, 1, "documents", besideWrites}, {5, 3, "inbox", besideWrites},
+	{4, 1, "batches", besideVacuum},
+	{4, 1, "limits", besideVacuum},
+	{4, 3, "inbox", besideVacuum},
+	{4, 1, "documents", besideVacuum},
+	{4, 1, "jobs", besideVacuum},
+	{4, 1, "parts", besideVacuum},
+	{4, 1, "stamps", besideVacuum},
+	{4, 1, "changes", besideVacuum},
+	{4, 2, "keys", besideVacuum},
+	{6, 1, "documents", besideWrites},
+	{5, 3, "inbox", besideWrites},
 	{5, 1, "boards", besideAll},
 }
 

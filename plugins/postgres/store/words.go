@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"maps"
 	"net/url"
 	"os"
@@ -101,11 +100,11 @@ func checkPassfile(at, password string) error {
 		}
 		without = at + join + "passfile=" + url.QueryEscape(os.DevNull)
 	}
-	if c, err := pgconn.ParseConfig(without); err != nil || c.Password != "" {
+	if c, err := pgconn.ParseConfig(without); err == nil && c.Password != "" {
 		return nil // it is from elsewhere
 	}
-	home, _ := os.UserHomeDir()
-	path := cmp.Or(os.Getenv("PGPASSFILE"), filepath.Join(home, ".pgpass"))
+	home, _ := os.UserHomeDir() // no variable that names another file reaches a driver
+	path := filepath.Join(home, ".pgpass")
 	if found := inPassfile.FindStringSubmatch(at); found != nil {
 		path = strings.ReplaceAll(strings.Trim(found[1], "'"), `\`, "")
 		if plain, err := url.PathUnescape(found[1]); isURL && err == nil {
