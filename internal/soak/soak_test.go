@@ -32,7 +32,7 @@ const patience = 3 * time.Minute
 // the figures of each round.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	program := testserver.BuildWith(t, []string{"redis", "zookeeper"})
+	program := testserver.BuildWith(t, []string{"redis", "zookeeper", "postgres"})
 	module, err := build.Folder(t.Context(), filepath.Join(testserver.Root(t), "policies", "retryfirst", "module"), os.Environ())
 	if _, missing := errors.AsType[*build.Missing](err); err != nil && !missing {
 		t.Fatal(err)
@@ -53,6 +53,13 @@ func TestSoak(t *testing.T) {
 		z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Fast: true})
 		d := start(t, program, module, "zookeeper", fmt.Sprintf("servers = [%q]", z.Servers()[0]))
 		d.store = func(s map[string]int64) { zooFigures(z, s) }
+		run(t, d)
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+		d := start(t, program, module, "postgres", fmt.Sprintf("url = %q", p.URL("postgres")))
+		d.store = func(s map[string]int64) { postgresFigures(p, s) }
 		run(t, d)
 	})
 }
@@ -199,6 +206,29 @@ func zooFigures(z *testserver.ZooKeeperEnsemble, s map[string]int64) {
 	s["zookeeper_bytes"] = field(text, "zk_approximate_data_size\t")
 	s["zookeeper_watches"] = field(text, "zk_watch_count\t")
 	s["zookeeper_mortals"] = field(text, "zk_ephemerals_count\t")
+}
+
+// postgresFigures are of what is left after a VACUUM, which removes all dead rows unless something
+// keeps them. The rows for those who watch are counted by themselves, since many are kept.
+func postgresFigures(p *testserver.Postgres, s map[string]int64) {
+	p.SQL("postgres", "VACUUM")
+	text := p.SQL("postgres", `SELECT 'dead:' || sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = 'boardd'`)
+	var kept, watched []string
+	for table := range strings.FieldsSeq(p.SQL("postgres", `SELECT relname FROM pg_class WHERE relnamespace = 'boardd'::regnamespace AND relkind = 'r'`)) {
+		count := "(SELECT count(*) FROM boardd." + table + ")"
+		if strings.HasSuffix(table, "changes") {
+			watched = append(watched, count)
+		} else {
+			kept = append(kept, count)
+		}
+	}
+	text += p.SQL("postgres", `SELECT 'rows:' || `+strings.Join(kept, "+"))
+	text += p.SQL("postgres", `SELECT 'changes:' || `+strings.Join(watched, "+"))
+	text += p.SQL("postgres", `SELECT 'bytes:' || pg_database_size('postgres')`)
+	text += p.SQL("postgres", `SELECT 'sessions:' || count(*) FROM pg_stat_activity WHERE application_name = 'boardd'`)
+	for _, name := range []string{"dead", "rows", "changes", "bytes", "sessions"} {
+		s["postgres_"+name] = field(text, name+":")
+	}
 }
 
 // field is the number behind a name, on a line of its own.
