@@ -216,17 +216,19 @@ func postgresFigures(p *testserver.Postgres, s map[string]int64) {
 	var kept, watched []string
 	for table := range strings.FieldsSeq(p.SQL("postgres", `SELECT relname FROM pg_class WHERE relnamespace = 'boardd'::regnamespace AND relkind = 'r'`)) {
 		count := "(SELECT count(*) FROM boardd." + table + ")"
-		if strings.HasSuffix(table, "changes") {
+		switch {
+		case strings.HasSuffix(table, "changes"):
 			watched = append(watched, count)
-		} else {
+		case table != "documents":
 			kept = append(kept, count)
 		}
 	}
 	text += p.SQL("postgres", `SELECT 'rows:' || `+strings.Join(kept, "+"))
 	text += p.SQL("postgres", `SELECT 'changes:' || `+strings.Join(watched, "+"))
+	text += p.SQL("postgres", `SELECT 'documents:' || count(*) FROM boardd.documents`)
 	text += p.SQL("postgres", `SELECT 'bytes:' || pg_database_size('postgres')`)
 	text += p.SQL("postgres", `SELECT 'sessions:' || count(*) FROM pg_stat_activity WHERE application_name = 'boardd'`)
-	for _, name := range []string{"dead", "rows", "changes", "bytes", "sessions"} {
+	for _, name := range []string{"dead", "rows", "changes", "documents", "bytes", "sessions"} {
 		s["postgres_"+name] = field(text, name+":")
 	}
 }
