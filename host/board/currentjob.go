@@ -155,6 +155,9 @@ func (a *alteration) round(ctx context.Context, items []int, again bool, news []
 	for n := range results {
 		k := of[n]
 		i, r := items[k], &results[n]
+		if r.Kind == job.LeaseLost {
+			r.Message = ofBefore(ops[n].Token, a.opened.Generation, r.Message)
+		}
 		a.errs[i] = itemError(a.ids[i], r)
 		if e := a.board.learn(present[k], &ops[n], r); e != nil {
 			news = append(news, e)

@@ -217,3 +217,19 @@ func Losses(ctx context.Context, d driver.Driver, board string) (string, error) 
 	r, err := decodeLosses(doc, false)
 	return r.text(), err
 }
+
+// claimEnded is what drivers refuse a token with, and leaseRanOut how they say why.
+const (
+	claimEnded  = "the claim of this token has ended"
+	leaseRanOut = claimEnded + ": its lease ran out"
+)
+
+// ofBefore returns what a token is refused with: where the store was put back, or lost
+// changes, after the claim was made, that is why it ended.
+func ofBefore(t job.Token, generation uint64, message string) string {
+	if t.Generation == 0 || t.Generation >= generation || message != claimEnded && message != leaseRanOut {
+		return message
+	}
+	return fmt.Sprintf("%s: it is of generation %d, and the board's store was put back, or lost changes, since, so that the board is in generation %d",
+		claimEnded, t.Generation, generation)
+}

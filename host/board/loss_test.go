@@ -119,3 +119,19 @@ func TestLossRecord(t *testing.T) {
 		t.Errorf("what is left is %q", r.text())
 	}
 }
+
+// TestTokenOfBefore: a token of before a loss is refused with that, and with nothing else that happened.
+func TestTokenOfBefore(t *testing.T) {
+	t.Parallel()
+	token := job.Token{Generation: 1}
+	for message, generation := range map[string]uint64{leaseRanOut: 1, claimEnded: 1, claimEnded + ": its holder gave the job back": 2} {
+		if got := ofBefore(token, generation, message); got != message {
+			t.Errorf("generation %d: %q became %q", generation, message, got)
+		}
+	}
+	for _, message := range []string{leaseRanOut, claimEnded} {
+		if got := ofBefore(token, 2, message); !strings.Contains(got, "put back") || !strings.Contains(got, "generation 2") {
+			t.Errorf("%q became %q, want it to say that the store was put back", message, got)
+		}
+	}
+}

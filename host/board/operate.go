@@ -226,13 +226,16 @@ func (b *Board) refusal(id job.ID, p *proof, s *currentJob) error {
 	if s == nil || s.state == job.Complete {
 		return notFound(id)
 	}
-	e := &job.Error{Job: id, Kind: job.LeaseLost, Message: "the claim of this token has ended"}
+	e := &job.Error{Job: id, Kind: job.LeaseLost, Message: claimEnded}
 	if c := s.entry.Claim; c != nil {
 		e.Owner = c.Owner
 	}
 	switch {
 	case p.must == driver.HeldByToken:
 		b.metrics.StaleTokens.Add(1)
+		if opened := b.readiness.opened.Load(); opened != nil {
+			e.Message = ofBefore(p.token, opened.Generation, e.Message)
+		}
 	case s.state == job.Claimed:
 		e.Kind, e.Message = job.NotOwner, "somebody else holds the job"
 	default:

@@ -16,6 +16,7 @@ const (
 	notOff         = "there is no such job in the trash or among the ended ones"
 	endedOtherwise = "the claim of this token ended the job in another way"
 	claimEnded     = "the claim of this token has ended"
+	endedJob       = claimEnded + ": its holder ended the job"
 	leaseRuns      = "the lease has not run out"
 	nobodyHolds    = "nobody holds the job"
 	somebodyHolds  = "somebody holds the job"
@@ -105,8 +106,12 @@ func offBoard(op *driver.Op, f *Facts) (job.Kind, string) {
 func onBoard(op *driver.Op, f *Facts) (job.Kind, string) {
 	switch f.State {
 	case job.Complete:
-		if op.Precondition.ByToken() && f.EndedBy == op.Token {
+		switch {
+		case !op.Precondition.ByToken() || f.EndedBy != op.Token:
+		case byToken(op): // and is no repetition
 			return job.LeaseLost, endedOtherwise
+		default:
+			return job.LeaseLost, endedJob
 		}
 		return job.NotFound, notOnBoard
 	case job.Unknown:
