@@ -8,12 +8,12 @@
 // Messages are the ones of package boarddv1, under shorter names here. Every
 // error is or wraps a [job.Error], so that errors.Is(err, job.LeaseLost) works
 // for whole calls and for single items.
-//
-// Locks. held.mu, gatherer.mu, LogWriter.mu and credentials.mu are each held alone, while
-// memory is read or written; the contexts of handlers and calls are canceled under the
+package client
+
+// Locks. held.mu, gatherer.mu, LogWriter.mu, outage.mu and credentials.mu are each held alone,
+// while memory is read or written; the contexts of handlers and calls are canceled under the
 // first two. None is held while the server is asked, a file is read, or a function of the
 // program that uses this package is called, which may therefore call the package again.
-package client
 
 import (
 	"context"
@@ -120,6 +120,7 @@ type Client struct {
 	callTimeout time.Duration
 	retryFor    time.Duration
 	gathered    *gathered
+	outage      *outage // is told of every try; nil: nobody is
 }
 
 // New makes a Client. It reads the files that c names, and connects to nothing.
@@ -161,6 +162,20 @@ func New(c Config) (*Client, error) {
 func (c *Client) Close() {
 	if c.idle != nil {
 		c.idle()
+	}
+}
+
+// telling returns a Client with the same connections and token that tells of every try.
+func (c *Client) telling(o *outage) *Client {
+	told := *c
+	told.outage = o
+	return &told
+}
+
+// note takes note of a try of a call; err is nil where the server answered.
+func (c *Client) note(began time.Time, err error) {
+	if c.outage != nil {
+		c.outage.tried(began, err)
 	}
 }
 

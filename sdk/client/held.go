@@ -346,7 +346,7 @@ func (h *held) extend(ctx context.Context) bool {
 				h.refuse(err)
 				return true
 			}
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !job.KindOf(err).Retryable() { // otherwise the server was away, which is told once
 				h.log.Warn("extending leases failed", "claims", len(batch), "error", err)
 			}
 			ok = false
@@ -415,7 +415,9 @@ func (h *held) extended(e *entry, sent time.Time, x *Extension, err error) bool 
 		h.lose(e, gone, "the claim ended: "+err.Error())
 	default:
 		// The lease stands as it was: there is time for another try.
-		h.log.Warn("extending a lease failed", "job", e.claim.GetUuid(), "error", err)
+		if !job.KindOf(err).Retryable() {
+			h.log.Warn("extending a lease failed", "job", e.claim.GetUuid(), "error", err)
+		}
 		return false
 	}
 	return true

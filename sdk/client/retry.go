@@ -33,8 +33,10 @@ func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.D
 	deadline := time.Now().Add(c.retryFor + wait)
 	reloaded, hurried := false, false
 	for attempt := 0; ; attempt++ {
+		began := time.Now()
 		answer, way, changes, err := attemptCall(ctx, c, wait, do, request)
 		if err == nil {
+			c.note(began, nil)
 			return answer.Msg, unsure, nil
 		}
 		failed := callError(op, err)
@@ -48,6 +50,14 @@ func tried[Req, Resp any](ctx context.Context, c *Client, op string, wait time.D
 		unsure = unsure || changes && lost
 		if failed.Kind == job.Unavailable && unsure {
 			failed.Kind = job.OutcomeUnknown
+		}
+		if wait > 0 {
+			began = time.Now() // the server was to wait, and may have done it
+		}
+		if repeatable(failed.Kind, err) {
+			c.note(began, failed)
+		} else {
+			c.note(began, nil)
 		}
 		if hurried = !hurried && way.again(failed.Kind, err); hurried {
 			attempt-- // the addresses that were given have not been tried

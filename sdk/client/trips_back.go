@@ -62,9 +62,9 @@ func (t *trips) answered(w *wait) {
 		return
 	default:
 		delay := backoff(t.failed, 500*time.Millisecond, 30*time.Second)
+		t.outage().refusal(t.failed, w.err)
 		t.failed++
 		t.missed = true
-		t.log.Warn("the server cannot serve now", "call", "Work", "error", w.err, "retry_in", delay.Round(time.Millisecond))
 		t.retry = time.Now().Add(delay)
 		t.again.Reset(delay)
 		return
@@ -160,7 +160,7 @@ func (t *trips) begin(a *aheadClaim) {
 		t.held.remove(e)
 		t.put(func(b *box) { b.left++ })
 		report.Took = time.Since(began)
-		t.report(report)
+		t.report(report, t.held.isStopping(e))
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -67,10 +68,13 @@ type Worker struct {
 	MaxJobs    int  // Run returns after this many jobs; 0: no limit
 	UntilEmpty bool // Run returns when there is nothing to claim and nothing in hand
 
-	// Report is told how each job ended, by several goroutines at once.
+	// Report is told how each job ended, by several goroutines at once. Without it, a line is
+	// logged for each that failed, was set aside or lost.
 	Report func(Report)
 
-	Logger *slog.Logger // nil: nothing is logged
+	// Logger is told what passes, such as a server that cannot be reached. Nil: slog.Default(),
+	// which writes to standard error; slog.New(slog.DiscardHandler) is told nothing.
+	Logger *slog.Logger
 }
 
 // NewOwner returns a name for a worker that no other one has: HOST-PID-RANDOM.
@@ -130,6 +134,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // run is one Run of a Worker.
 type run struct {
 	*Worker
+	Board    *Board // the Worker's, whose calls tell whether the server can be reached
 	log      *slog.Logger
 	owner    string
 	free     chan struct{} // one element for each handler that may start
@@ -143,8 +148,9 @@ type run struct {
 func (w *Worker) prepare() *run {
 	r := &run{Worker: w, log: w.Logger, owner: w.Owner, lease: w.Lease}
 	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
+		r.log = slog.Default()
 	}
+	r.Board = &Board{client: w.Board.client.telling(&outage{log: r.log}), name: w.Board.name}
 	if r.owner == "" {
 		r.owner = NewOwner()
 	}
@@ -156,6 +162,8 @@ func (w *Worker) prepare() *run {
 	r.held = newHeld(w.Lease, w.Timeout, r.log)
 	return r
 }
+
+func (r *run) outage() *outage { return r.Board.client.outage }
 
 // learnBoard asks for the board's lease and back-off.
 func (r *run) learnBoard(ctx context.Context) error {
@@ -171,7 +179,7 @@ func (r *run) learnBoard(ctx context.Context) error {
 		case job.KindOf(err) == job.PermissionDenied:
 			return nil // a narrow token: claims tell their lease
 		}
-		if err := r.pause(ctx, "GetBoard", failed, err); err != nil {
+		if err := r.pause(ctx, failed, err); err != nil {
 			return err
 		}
 	}
@@ -179,16 +187,15 @@ func (r *run) learnBoard(ctx context.Context) error {
 
 // pause waits before the next try after a passing error; it returns the error
 // if it is one that does not pass, and that of ctx when it ends.
-func (r *run) pause(ctx context.Context, what string, failed int, err error) error {
+func (r *run) pause(ctx context.Context, failed int, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if !job.KindOf(err).Retryable() {
 		return err
 	}
-	delay := backoff(failed, 500*time.Millisecond, 30*time.Second)
-	r.log.Warn("the server cannot serve now", "call", what, "error", err, "retry_in", delay.Round(time.Millisecond))
-	return sleep.For(ctx, delay)
+	r.outage().refusal(failed, err)
+	return sleep.For(ctx, backoff(failed, 500*time.Millisecond, 30*time.Second))
 }
 
 // claimUntil claims jobs and starts their handlers until there is a reason to
@@ -209,7 +216,7 @@ func (r *run) claimUntil(ctx, background context.Context, started int) error {
 		r.giveBack(slots - len(claims))
 		started += len(claims)
 		if err != nil {
-			if err := r.pause(ctx, "ClaimJobs", failed, err); err != nil {
+			if err := r.pause(ctx, failed, err); err != nil {
 				if job.KindOf(err) == job.Unauthenticated {
 					r.held.refuse(err)
 				}
@@ -304,7 +311,7 @@ func (r *run) start(background context.Context, c *Claim, sent time.Time) {
 		r.held.remove(entry)
 		r.giveBack(1)
 		ending.Took = time.Since(began)
-		r.report(ending)
+		r.report(ending, r.held.isStopping(entry))
 	})
 }
 
@@ -316,16 +323,33 @@ func (r *run) handle(ctx context.Context, c *Claim) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the handler panicked: %v", p)
-			r.log.Error("the handler panicked", "job", c.GetUuid(), "panic", p, "stack", string(debug.Stack()))
+			err = &panicked{p, string(debug.Stack())}
 		}
 	}()
 	return r.Handler(ctx, c)
 }
 
-func (r *run) report(e Report) {
-	if e.Err != nil {
-		r.log.Info("job ended", "job", e.Claim.GetUuid(), "ending", e.Ending, "error", e.Err)
+// panicked is the error of a handler that panicked.
+type panicked struct {
+	with  any
+	stack string
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("the handler panicked: %v", p.with) }
+
+// report tells how a job ended; stopping says that its handler was told that the worker stops.
+func (r *run) report(e Report, stopping bool) {
+	about := []any{"job", e.Claim.GetUuid(), "name", e.Claim.GetJob().GetName(), "attempt", e.Claim.GetAttempt(), "ending", e.Ending, "error", e.Err}
+	panicked, bad := errors.AsType[*panicked](e.Err)
+	asked := stopping || e.Ending == Canceled || errors.Is(e.Err, ErrRetry)
+	switch {
+	case bad: // the stack stands nowhere else
+		r.log.Error("the handler of a job panicked", append(about, "stack", panicked.stack)...)
+	case r.Report != nil || e.Err == nil:
+	case e.Ending == Lost:
+		r.log.Warn("a claim was lost", about...)
+	case !asked:
+		r.log.Warn("a job failed", about...)
 	}
 	if r.Report != nil {
 		r.Report(e)

@@ -5,7 +5,7 @@ import os
 import random
 import threading
 import time
-from typing import Any, FrozenSet, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, FrozenSet, Mapping, NamedTuple, Optional, Tuple
 
 from boardd import address
 from boardd import errors
@@ -110,7 +110,8 @@ class Client:
         self._transport.close()
 
     def call(self, method: str, request: Mapping[str, Any], *, wait: float = 0.0, within: Optional[float] = None,
-             cut: Optional[transport.Cut] = None) -> Answer:
+             cut: Optional[transport.Cut] = None,
+             tried: Optional[Callable[[float, Optional[errors.BoarddError]], None]] = None) -> Answer:
         """Makes any unary call of the API, and makes it again while the
         server is not reachable. That is safe as every change that a request
         asks for is named by it: by a uuid, a claim's token, or a request id.
@@ -118,6 +119,7 @@ class Client:
         :param wait: seconds for which the server may hold the answer
         :param within: seconds for everything, instead of what the client has
         :param cut: lets another thread end the call; it fails as INTERRUPTED then
+        :param tried: is told of each try, from when on it failed and why; None: the server answered
         """
         body = dict(request)
         if wait > 0:
@@ -136,7 +138,11 @@ class Client:
             if within is not None:
                 timeout = max(0.05, min(timeout, until - time.monotonic()))
             way = straight.Way(board)
+            began = time.monotonic()
             answer, failed = self._try(method, data, timeout, wait > 0, cut, way)
+            if tried is not None:
+                # Where the server was to wait, it may have done that.
+                tried(began if wait <= 0 else time.monotonic(), failed.error if failed and failed.error.kind in _AGAIN else None)
             if failed is None:
                 return Answer(answer, unsure, tries)
             unsure = unsure or method not in READS and failed.lost

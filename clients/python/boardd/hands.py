@@ -204,7 +204,8 @@ class Hands:
             if isinstance(error, errors.BoarddError) and error.kind in ('UNAUTHENTICATED', 'PERMISSION_DENIED', 'NOT_FOUND'):
                 self.refuse(error)
                 return True
-            self._warn('extending %d leases failed: %s' % (len(batch), error))
+            if not isinstance(error, errors.BoarddError) or not error.retryable:  # otherwise the server was away, which is told once
+                self._warn('extending %d leases failed: %s' % (len(batch), error))
             return False
         return all([self._extended_one(hand, sent, result) for hand, result in zip(batch, results)])
 
@@ -213,7 +214,8 @@ class Hands:
             if result.kind in ('LEASE_LOST', 'NOT_FOUND', 'NOT_OWNER', 'NOT_CLAIMED'):
                 self._lose(hand, 'gone', 'the claim ended: %s' % result)
                 return True
-            self._warn('extending the lease of job %s failed: %s' % (hand.claim['uuid'], result))
+            if not result.retryable:
+                self._warn('extending the lease of job %s failed: %s' % (hand.claim['uuid'], result))
             return False  # the lease stands as it was: there is time for another try
         if hand.heard is not None and hand.heard <= sent:
             hand.heard = None

@@ -7,7 +7,6 @@ so that a trip that hangs costs no claim. One thread decides; each call has a
 thread of its own, which tells that one what came of it.
 """
 
-import logging
 import os
 import socket
 import threading
@@ -16,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from boardd import client
 from boardd import errors
+from boardd import outage
 from boardd import transport
 from boardd.board import Board, new_uuid
 from boardd.ending import Conclusion, conclude, reason_of, unbegun
@@ -27,7 +27,6 @@ _HUSH = 0.1  # before it waits for notices alone: most jobs end sooner than one 
 _MOST = 1000  # items in one call, and claims that it asks for
 _PRESENCE = 180.0  # for which the worker is listed after it was last heard of
 _SHORTLY = 1.0  # what stands for "no more"
-_log = logging.getLogger(__name__)
 _FOR_GOOD = ('UNAUTHENTICATED', 'PERMISSION_DENIED', 'NOT_FOUND')
 
 
@@ -60,8 +59,9 @@ class Options:
         self.version = version
         self.max_jobs = max_jobs
         self.until_empty = until_empty
+        self.reports = report is not None
         self.report = _guarded('report', report)
-        self.warn = _guarded('warn', warn)
+        self.warn = _guarded('warn', warn or outage.log.warning)
 
 
 def _guarded(name: str, told: Optional[Callable[[Any], None]]) -> Callable[[Any], None]:
@@ -72,7 +72,7 @@ def _guarded(name: str, told: Optional[Callable[[Any], None]]) -> Callable[[Any]
             if told is not None:
                 told(what)
         except Exception:
-            _log.exception("the worker's function %r failed; the worker goes on", name)
+            outage.log.exception("the worker's function %r failed; the worker goes on", name)
     return call
 
 
@@ -102,6 +102,7 @@ class Run:
         self._start = start
         self._turns = Turns(self._decide)
         self._hands = Hands(self._turns, options.board, options.lease, options.timeout, options.warn)
+        self._outage = outage.Outage(options.warn)
         self._over = transport.Cut()  # of everything in the background
         self._outbox: List[_Delivery] = []
         self._free = options.concurrency  # handlers that may start
@@ -178,7 +179,7 @@ class Run:
                 self._lease = self._lease or parse_seconds(board.get('lease', ''))
             elif isinstance(error, errors.BoarddError) and error.retryable:
                 if not self._closing:
-                    self._o.warn('the server cannot serve now: %s' % error)
+                    self._refused_for_now(failed, error)
                     again = Alarm(self._turns, lambda: self._learn(failed + 1))
                     again.set(time.monotonic() + client.backoff(failed, 0.5, 30.0))
                 return
@@ -187,7 +188,7 @@ class Run:
                 return
             self._learned = True  # or the token is narrow: claims tell their lease
         request = {'board': self._o.board.name}
-        self._turns.go(lambda: self._o.board.client.call('GetBoard', request, cut=self._over), then)
+        self._turns.go(lambda: self._o.board.client.call('GetBoard', request, cut=self._over, tried=self._outage.tried), then)
 
     def _show(self) -> None:
         """Keeps the worker among those who work on the board. No claim
@@ -286,7 +287,7 @@ class Run:
                               if refused else None)
             self._make_up(answer.tries)
             self._take(answer.message, sent)
-        self._turns.go(lambda: self._o.board.client.call('Work', request, cut=self._over), then)
+        self._turns.go(lambda: self._o.board.client.call('Work', request, cut=self._over, tried=self._outage.tried), then)
 
     def _send_wait(self, asked: int) -> None:
         busy = bool(self._hands.all or self._trip or self._outbox)
@@ -302,7 +303,7 @@ class Run:
         def call() -> Any:
             board = self._o.board
             try:
-                return board.client.call('Work', wait.request, wait=patience, cut=wait.cut)
+                return board.client.call('Work', wait.request, wait=patience, cut=wait.cut, tried=self._outage.tried)
             except errors.BoarddError:
                 if not wait.cut.done or not asked:
                     raise
@@ -347,9 +348,15 @@ class Run:
             pause = client.backoff(self._failed, 0.5, 30.0)
             self._failed += 1
             self._missed = True
-            self._o.warn('the server cannot serve now: %s' % error)
+            self._refused_for_now(self._failed - 1, error)
             self._retry_at = time.monotonic() + pause
             self._again.set(self._retry_at)
+
+    def _refused_for_now(self, failed: int, error: errors.BoarddError) -> None:
+        """Says, of the first try of some that fail in a row, that the server
+        answers and refuses for now: the others fail as it is away."""
+        if failed == 0 and error.kind in ('QUOTA_EXCEEDED', 'INTERNAL'):
+            self._o.warn('the server refuses for now; the worker goes on trying: %s' % error)
 
     def _refused(self, error: errors.BoarddError) -> None:
         """The server says for good that it may not work."""
@@ -408,6 +415,8 @@ class Run:
 
     def _ended(self, hand: Hand, ending: str, error: Optional[BaseException]) -> None:
         self._removed(hand)
+        if not self._o.reports:
+            outage.failed(hand.claim, ending, error, hand.stopping)
         self._o.report(Report(hand.claim, ending, error))
 
     def _removed(self, hand: Hand) -> None:

@@ -92,8 +92,10 @@ class Worker:
     :param version: shown to people
     :param max_jobs: run() returns after so many
     :param until_empty: run() returns when there is nothing to claim and nothing in hand
-    :param report: is told how each job ended
-    :param warn: is told what passes, such as a server that does not answer
+    :param report: is told how each job ended. None: those that failed, were set aside or lost are logged
+    :param warn: is told what passes, such as a server that cannot be reached. None: that is logged
+
+    What is logged goes to the logger ``boardd``, and so to standard error where the program sets nothing.
     """
 
     def __init__(self, board: Board, handler: Callable[[ThreadTask], Any], *, owner: Optional[str] = None,

@@ -107,7 +107,7 @@ class WorkerTest(boards.TestCase):
         board = self.open()
         uuids = self.post(board, 3)
         worker = boardd.Worker(board, lambda task: None, report=fails, warn=fails, max_jobs=3)
-        with self.assertLogs('boardd.run', 'ERROR'):
+        with self.assertLogs('boardd', 'ERROR'):
             worker.run()
         self.assertEqual([self.state(board, uuid)[0] for uuid in uuids], ['COMPLETE'] * 3)
 

@@ -43,6 +43,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** For how long the request asks the server to wait. */
   waitMs?: number | undefined;
+  /** Is told of each try, when it began, and why it failed where the server could not be reached. */
+  tried?: ((began: number, error: BoarddError | undefined) => void) | undefined;
 }
 
 /** What came of a call. */
@@ -144,11 +146,13 @@ export class Client {
       const way = wayOf(method, request);
       const route = this.route(way);
       const { token } = this;
+      const began = now();
       let failure: Failure;
       try {
         options.signal?.throwIfAborted();
         const answer = await heard(route, waitMs > 0, options.signal, (signal) => route.transport.unary(method, signal, Math.ceil(this.callTimeoutMs + waitMs), this.headers(), request));
         this.answered(route, way, answer.header);
+        options.tried?.(began, undefined);
         return { message: answer.message, unsure, tries };
       } catch (reason) {
         failure = failureOf(method.name, reason, token !== "");
@@ -162,6 +166,7 @@ export class Client {
       const { error } = failure;
       unsure ||= changes && ((failure.sent && !failure.answered) || error.kind === "OUTCOME_UNKNOWN");
       const again = ["UNAVAILABLE", "INTERRUPTED", "OUTCOME_UNKNOWN"].includes(error.kind);
+      options.tried?.(waitMs > 0 ? now() : began, again ? error : undefined); // a server that was to wait may have done so
       hurried = !hurried && way.again(again);
       if (hurried) continue; // the addresses that were given have not been tried
       counted++;

@@ -185,7 +185,8 @@ export class Hands {
         this.refuse(error);
         return true;
       }
-      this.owner.warn(`extending ${hands.length} leases failed: ${String(error)}`);
+      // Otherwise the server was away, which is told once.
+      if (!(error instanceof BoarddError && error.retryable)) this.owner.warn(`extending ${hands.length} leases failed: ${String(error)}`);
       return false;
     }
     return hands.map((hand, i) => this.extended(hand, sent, results[i])).every(Boolean);
@@ -193,11 +194,12 @@ export class Hands {
 
   private extended(hand: Hand, sent: number, result: ExtendResult | BoarddError | undefined): boolean {
     if (result === undefined || result instanceof BoarddError) {
+      const away = result?.retryable === true;
       if (isKind(result, "LEASE_LOST", "NOT_FOUND", "NOT_OWNER", "NOT_CLAIMED")) {
         this.lose(hand, "gone", `the claim ended: ${result.message}`);
         return true;
       }
-      this.owner.warn(`extending the lease of job ${hand.claim.uuid} failed: ${String(result)}`);
+      if (!away) this.owner.warn(`extending the lease of job ${hand.claim.uuid} failed: ${String(result)}`);
       return false; // the lease stands as it was: there is time for another try
     }
     if (hand.heardAt !== undefined && hand.heardAt <= sent) hand.heardAt = undefined;

@@ -8,6 +8,7 @@ import { conclude, reasonOf, unbegun, type Outcome } from "./ending.js";
 import { BoarddError, isKind, itemError } from "./error.js";
 import { BoardService, type Claim, type WorkEndingSchema, type WorkRequestSchema, type WorkResponse } from "./gen/boardd/v1/boardd_pb.js";
 import { Hands, type Hand } from "./hands.js";
+import { failed, Outage } from "./outage.js";
 import type { WorkerOptions } from "./worker.js";
 
 type WorkEnding = MessageInitShape<typeof WorkEndingSchema>;
@@ -46,6 +47,7 @@ const shortlyMs = 1000;
  */
 export class Run {
   private readonly hands: Hands;
+  private readonly outage = new Outage((message) => this.warn(message));
   private readonly over = new AbortController(); // of everything in the background
   private readonly stopped = new AbortController();
   private outbox: Delivery[] = [];
@@ -109,14 +111,15 @@ export class Run {
   }
 
   private warn(message: string): void {
-    this.options.warn?.(message);
+    const { warn = (text: string) => console.warn(`boardd: ${text}`) } = this.options;
+    warn(message);
   }
 
   /** Asks for the board's lease and back-off. */
   private async learnBoard(): Promise<void> {
     for (let failed = 0; !this.stopped.signal.aborted; failed++) {
       try {
-        const { board } = await this.options.board.call(BoardService.method.getBoard, {}, { signal: this.stopped.signal });
+        const { board } = await this.options.board.call(BoardService.method.getBoard, {}, { signal: this.stopped.signal, tried: this.outage.tried });
         this.boardBacksOff = board?.backoff !== undefined && durationMs(board.backoff) > 0;
         if (this.leaseMs === 0 && board?.lease !== undefined) this.leaseMs = durationMs(board.lease);
         return;
@@ -124,7 +127,7 @@ export class Run {
         if (isKind(error, "PERMISSION_DENIED")) return; // a narrow token: claims tell their lease
         if (this.stopped.signal.aborted) return;
         if (!(error instanceof BoarddError && error.retryable)) throw error;
-        this.warn(`the server cannot serve now: ${error.message}`);
+        this.outage.refusal(failed, error);
         await sleep(backoff(failed, 500, 30_000), this.stopped.signal);
       }
     }
@@ -202,7 +205,7 @@ export class Run {
     let tries = 1;
     try {
       const request = this.request(asked, ...brought.map((delivery) => delivery.ending));
-      ({ message: answer, unsure, tries } = await this.options.board.client.call(BoardService.method.work, request, { signal: this.over.signal }));
+      ({ message: answer, unsure, tries } = await this.options.board.client.call(BoardService.method.work, request, { signal: this.over.signal, tried: this.outage.tried }));
     } catch (error) {
       failure = asError(error);
     }
@@ -238,7 +241,7 @@ export class Run {
     this.reserved += asked;
     let answered: (() => void) | undefined;
     try {
-      const { message, tries } = await this.options.board.client.call(BoardService.method.work, { ...request, ...duration("wait", waitMs) }, { waitMs, signal: wait.controller.signal });
+      const { message, tries } = await this.options.board.client.call(BoardService.method.work, { ...request, ...duration("wait", waitMs) }, { waitMs, signal: wait.controller.signal, tried: this.outage.tried });
       answered = () => this.answered(wait, message, sent, tries);
     } catch (error) {
       const failure = asError(error);
@@ -283,7 +286,7 @@ export class Run {
     if (!error.retryable) return this.refused(error);
     const pause = backoff(this.failed++, 500, 30_000);
     this.missed = true;
-    this.warn(`the server cannot serve now: ${error.message}`);
+    this.outage.refusal(this.failed - 1, error);
     this.retryAt = now() + pause;
     this.again.set(this.retryAt);
   }
@@ -332,7 +335,10 @@ export class Run {
       await this.letGo(hand, error);
     }
     this.remove(hand);
-    this.options.report?.({ claim, ending: lost === undefined ? end.ending : "LOST", ...(lost ?? error) === undefined ? {} : { error: lost ?? error } });
+    const ending = lost === undefined ? end.ending : "LOST";
+    const { report } = this.options;
+    if (report === undefined) failed(claim, ending, lost ?? error, hand.stopping);
+    else report({ claim, ending, ...(lost ?? error) === undefined ? {} : { error: lost ?? error } });
   }
 
   private remove(hand: Hand): void {

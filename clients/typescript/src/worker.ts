@@ -53,9 +53,9 @@ export interface WorkerOptions {
   maxJobs?: number;
   /** run() returns when there is nothing to claim and nothing in hand. */
   untilEmpty?: boolean;
-  /** Is told how each job ended. */
+  /** Is told how each job ended. Absent: console.error is, of those that failed, were set aside or lost. */
   report?: (report: Report) => void;
-  /** Is told what passes, such as a server that does not answer; absent: nobody is. */
+  /** Is told what passes, such as a server that cannot be reached; absent: console.warn is. */
   warn?: (message: string) => void;
 }
 
