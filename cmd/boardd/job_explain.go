@@ -10,7 +10,7 @@ func (p *program) jobExplainCommand() *cobra.Command {
 	var owner string
 	var pairs []string
 	c := p.command("explain UUID", "Say why a job is not (yet) claimed",
-		"With --owner and --worker-label it answers for that worker.",
+		"With --owner and --worker-label it answers for that worker, of which policies see the labels only.",
 		"boardd job explain 5f3b0c5e-8a55-4b3e-9d0e-2f6f4f1c7a11 --worker-label gpu=yes",
 		func(ctx context.Context, args []string) error {
 			if len(args) != 1 {
