@@ -66,7 +66,7 @@ func (p *program) configCheck(source config.Source) error {
 	}
 	var warnings []finding
 	if c != nil {
-		warnings = exposedFindings(c)
+		warnings = warningsOf(c)
 	}
 	if p.output == "json" {
 		if err := json.NewEncoder(p.out).Encode(map[string][]finding{"findings": list, "warnings": warnings}); err != nil {
@@ -74,7 +74,8 @@ func (p *program) configCheck(source config.Source) error {
 		}
 	} else {
 		for _, w := range warnings {
-			fmt.Fprintf(p.out, "warning: %s: %s\n", printable(w.File), printable(w.Text))
+			at := config.Place{File: w.File, Line: w.Line, Column: w.Column}
+			fmt.Fprintf(p.out, "warning: %s\n", printable(config.Problem{Place: at, Text: w.Text}.String()))
 		}
 		for _, problem := range problems {
 			fmt.Fprintln(p.out, problem)
@@ -90,11 +91,24 @@ func (p *program) configCheck(source config.Source) error {
 	return nil
 }
 
-// exposedFindings are what others than boardd's user can read or write.
-func exposedFindings(c *config.Config) []finding {
+// nobodyCalls is what is the matter with a server without a token.
+const nobodyCalls = "there is no token and no oidc block, so nobody can call the server"
+
+// firstToken is how that is mended.
+const firstToken = `add token "root" with roles = ["operator"] and a secret`
+
+// warningsOf are what others than boardd's user can read or write, and what is wrong unless
+// it is said elsewhere than in the files.
+func warningsOf(c *config.Config) []finding {
 	list := []finding{}
 	for _, e := range c.Exposed() {
 		list = append(list, finding{File: e.Path, Text: e.Problem + ": " + e.Mend})
+	}
+	for _, p := range placeless(c) {
+		list = append(list, finding{p.Place.File, p.Place.Line, p.Place.Column, p.Text})
+	}
+	if len(c.Tokens)+len(c.Issuers) == 0 {
+		list = append(list, finding{Text: nobodyCalls + ", unless the catalog has a token; " + firstToken})
 	}
 	return list
 }

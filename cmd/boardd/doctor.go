@@ -29,9 +29,15 @@ func (p *program) doctorCommand() *cobra.Command {
 			if len(args) > 0 {
 				return usagef("doctor takes no arguments, got %q; files go into --config", args[0])
 			}
+			if len(p.configPaths(source.Paths)) == 0 {
+				return usagef("which deployment? Give --config or BOARDD_CONFIG")
+			}
 			only := ""
 			if c.Flags().Changed("board") || p.getenv("BOARDD_BOARD") != "" {
 				only = p.board
+			}
+			if only != "" && !c.Flags().Changed("board") {
+				p.complain("it looks at the board " + only + " only, as BOARDD_BOARD says")
 			}
 			return p.doctor(ctx, source, only)
 		})
@@ -57,6 +63,9 @@ type examined struct {
 // doctor looks at one board, or at all if only is empty.
 func (p *program) doctor(ctx context.Context, source config.Source, only string) error {
 	c, err := p.serverConfig(source)
+	if err == nil {
+		err = errIn(placeless(c))
+	}
 	if err != nil {
 		return err
 	}
@@ -89,7 +98,11 @@ func (p *program) doctor(ctx context.Context, source config.Source, only string)
 	case err != nil:
 		return err
 	case boards == 0 && only != "":
-		return usagef("neither the configuration nor the catalog has a board %q", only)
+		known := "neither the configuration nor the catalog has"
+		if more > 0 {
+			known = "the configuration has not, nor has the catalog as far as it can be read,"
+		}
+		return usagef("%s a board %q", known, only)
 	case more > 0:
 		return findings("%s and %s about %s", plural(more, "finding"), plural(notes, "note"), plural(boards, "board"))
 	}

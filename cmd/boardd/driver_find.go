@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/boardd/boardd/host/config"
 	"github.com/boardd/boardd/host/supervisor"
+	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/nearest"
 )
 
@@ -36,8 +38,8 @@ func pluginsBeside() string {
 }
 
 // checkDrivers says which backends name a driver that is neither built in nor in
-// the folder of drivers, or is not the one that is demanded, as config.Problems; nil:
-// none. It starts nothing.
+// the folder of drivers, or is not the one that is demanded, and which settings a driver
+// that is built in does not take, as config.Problems; nil: none. It starts nothing.
 func checkDrivers(c *config.Config) error {
 	var problems config.Problems
 	wrong := func(b *config.Backend, setting, format string, args ...any) {
@@ -62,10 +64,11 @@ func checkDrivers(c *config.Config) error {
 	}
 	for i := range c.Backends {
 		b := &c.Backends[i]
-		switch _, own := builtin()[b.Driver]; {
+		switch brought, own := builtin()[b.Driver]; {
 		case own && b.SHA256 != "":
 			wrong(b, "sha256", "%s is built into boardd and no file of its own; leave it out", b.Driver)
 		case own:
+			problems = append(problems, settingProblems(c, b, brought().Info)...)
 		case programs[b.Driver] != "":
 			if setting, err := c.PinDriver(b, programs[b.Driver]); err != nil {
 				wrong(b, setting, "%v", err)
@@ -78,6 +81,42 @@ func checkDrivers(c *config.Config) error {
 			wrong(b, "driver", "%s; there are %s, and %s", text, strings.Join(names, ", "), where)
 		}
 	}
+	return errIn(problems)
+}
+
+// settingProblems says which settings of a backend and its boards a driver does not take.
+func settingProblems(c *config.Config, b *config.Backend, info driver.Info) config.Problems {
+	problems := c.SettingProblems("backend", b.Name, info.Config.Check(b.Settings))
+	for i := range c.Boards {
+		if on := &c.Boards[i]; on.Backend == b.Name {
+			problems = append(problems, c.SettingProblems("board", on.Tenant+"/"+on.Name, info.Board.Check(on.Settings))...)
+		}
+	}
+	return problems
+}
+
+// placeless says which backends keep their store in a folder that nothing names.
+func placeless(c *config.Config) (problems config.Problems) {
+	if c.DataDir != "" || c.Dev { // which makes a folder
+		return nil
+	}
+	for _, b := range c.Backends {
+		var settings struct {
+			Path string `json:"path"`
+		}
+		if b.Driver != config.Embedded || json.Unmarshal(b.Settings, &settings) == nil && settings.Path != "" {
+			continue
+		}
+		problems = append(problems, config.Problem{
+			Place: c.PlaceOf("backend", b.Name),
+			Text:  fmt.Sprintf("backend %q: nothing says in which folder its store is to be; set data_dir, or path in its config, or give --data or BOARDD_DATA_DIR", b.Name),
+		})
+	}
+	return problems
+}
+
+// errIn makes an error of problems; nil: there are none.
+func errIn(problems config.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}

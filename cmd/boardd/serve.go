@@ -78,6 +78,9 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := errIn(placeless(c)); err != nil {
+		return err
+	}
 	for _, e := range c.Exposed() {
 		logger.Warn("others than boardd's user can get at a file", "path", e.Path, "problem", e.Problem, "mend", e.Mend)
 	}
@@ -118,6 +121,9 @@ func (p *program) serve(ctx context.Context, f *serveFlags) error {
 	})
 	if err != nil {
 		return findings("%v", err)
+	}
+	if len(h.Directory().Credentials())+len(c.Issuers) == 0 {
+		logger.Warn("nobody can call this server: it has neither a token nor an oidc block", "mend", firstToken)
 	}
 	err = p.serveHost(ctx, h, c, api.Config{Logger: logger, Listeners: ports}, f.readyFile, r)
 	return errors.Join(err, h.Close())

@@ -72,14 +72,14 @@ func New(d driver.Driver, spec Spec) *Board {
 	if spec.Retry.MaxBackoff == 0 {
 		spec.Retry.MaxBackoff = job.DefaultMaxBackoff
 	}
-	if spec.Logger == nil {
-		spec.Logger = slog.Default()
-	}
 	if spec.Key == "" {
 		spec.Key = spec.Name
 	}
+	if spec.Logger == nil {
+		spec.Logger = slog.Default().With("board", spec.Key)
+	}
 	b := &Board{
-		driver: d, spec: spec, log: spec.Logger.With("board", spec.Key),
+		driver: d, spec: spec, log: spec.Logger,
 		seed:   sha256.Sum256([]byte("boardd board " + spec.Key)),
 		index:  index.New(),
 		flight: newInFlight(), requests: newInFlight(),

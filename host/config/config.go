@@ -210,15 +210,23 @@ func (c *Config) SettingsError(kind, name string, problems []*driver.SettingErro
 	if len(problems) == 0 {
 		return nil
 	}
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		path := append([]string{"config"}, p.Path...)
-		lines[i] = kind + " " + name + ": " + strings.Join(path, ".") + ": " + p.Problem
-		if at := c.Locate(kind, name, path...); at != "" {
-			lines[i] = at + ": " + lines[i]
-		}
+	var lines []string
+	for _, p := range c.SettingProblems(kind, name, problems) {
+		lines = append(lines, p.String())
 	}
-	return job.Errorf(job.Invalid, "%s", strings.Join(lines, "\n"))
+	return job.Errorf(job.Invalid, "%s", strings.Join(lines, "; "))
+}
+
+// SettingProblems is what is wrong with the settings of a backend or a board, by its kind
+// and name, at the places in the user's files.
+func (c *Config) SettingProblems(kind, name string, problems []*driver.SettingError) Problems {
+	var list Problems
+	for _, p := range problems {
+		path := append([]string{"config"}, p.Path...)
+		text := kind + " " + name + ": " + strings.Join(path, ".") + ": " + p.Problem
+		list = append(list, Problem{Place: c.PlaceOf(kind, name, path...), Text: text})
+	}
+	return list
 }
 
 // Embedded is the driver that keeps its store in the host's own folder.
