@@ -66,6 +66,9 @@ func TestPolicyOnALiveBoard(t *testing.T) {
 	for _, language := range []string{"c", "rust", "assemblyscript", "go"} {
 		l.bring(language, author)
 	}
+	if len(server.Policies()) == 0 {
+		t.Error("no policy runs in a process that is known as a policy's")
+	}
 	stop()
 	l.account()
 	if after := checksum(t, program); after != before {

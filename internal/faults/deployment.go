@@ -109,6 +109,7 @@ board %q {
 func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) *deployment {
 	t.Helper()
 	d := &deployment{alone: s.Policies}
+	d.Policies = s.Policies
 	if s.Store == Moving {
 		d.start(t, programs, s, d.moving(t, s))
 		d.create(t, s, told)
@@ -216,14 +217,19 @@ func (d *deployment) zookeeper(t testing.TB, s Schedule) string {
 }
 
 // sentinels starts a master, two replicas and three Sentinels. Drivers ask the Sentinels
-// where the master is, so that nothing stands between a driver and it.
+// where the master is, and are told the addresses of proxies.
 func (d *deployment) sentinels(t testing.TB) string {
 	t.Helper()
 	d.Sentinels = testserver.StartSentinels(t, testserver.RedisOptions{AppendOnly: true}, "")
 	for _, r := range d.Sentinels.Servers {
 		d.Store = append(d.Store, redisProcess{r})
 	}
-	return fmt.Sprintf("sentinels = [%s], master_name = %q", quoted(d.Sentinels.Addrs), d.Sentinels.Name)
+	d.Asked, d.Masters = d.Sentinels.Between()
+	var addrs []string
+	for _, p := range d.Asked {
+		addrs = append(addrs, p.Addr())
+	}
+	return fmt.Sprintf("sentinels = [%s], master_name = %q", quoted(addrs), d.Sentinels.Name)
 }
 
 // cluster starts three masters. Drivers are told the addresses of proxies before them.

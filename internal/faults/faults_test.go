@@ -91,7 +91,7 @@ func TestChosen(t *testing.T) {
 	t.Parallel()
 	everywhere := []string{"server killed", "driver stopped", "client", "a limit", "Python", "tenants"}
 	several := append([]string{"store killed", "store stopped", "store cut", "two servers", "three servers"}, everywhere...)
-	single := append([]string{"put back", "policies", "one server", "nothing broken"}, everywhere...)
+	single := append([]string{"put back", "policies", "policy killed", "one server", "nothing broken"}, everywhere...)
 	of := map[string]map[string]bool{}
 	for _, s := range chosen() {
 		if of[s.Store] == nil {
@@ -105,9 +105,9 @@ func TestChosen(t *testing.T) {
 		faults.Embedded:  append([]string{"disk full"}, single...),
 		faults.Redis:     slices.Concat(single, several, []string{"redis"}),
 		faults.ZooKeeper: slices.Concat(single, several, []string{"an ensemble"}),
-		faults.Postgres:  slices.Concat(single[:2], several[:4], everywhere, []string{"postgres", "four servers"}),
+		faults.Postgres:  slices.Concat(single[:3], several[:4], everywhere, []string{"postgres", "four servers"}),
 		faults.Fleet:     slices.Concat(several[:1], everywhere, []string{"put back", "peer cut", "two servers", "three servers", "four servers"}),
-		faults.Moving:    slices.Concat(several, single[1:3], []string{"between embedded", "between redis", "between zookeeper", "between postgres"}),
+		faults.Moving:    slices.Concat(several, []string{"policies", "one server", "between embedded", "between redis", "between zookeeper", "between postgres"}),
 	} {
 		for _, w := range want {
 			if !of[store][w] {
@@ -132,6 +132,9 @@ func hasAndBreaks(s faults.Schedule) (all []string) {
 		if len(s.Kinds) == 0 || slices.ContainsFunc(s.Kinds, func(kind string) bool { return strings.HasPrefix(name, kind) }) {
 			all = append(all, name)
 		}
+	}
+	if s.Policies && (len(s.Kinds) == 0 || slices.Contains(s.Kinds, "policy")) {
+		all = append(all, "policy killed")
 	}
 	if s.Disk {
 		all = append(all, "disk full")

@@ -140,6 +140,9 @@ func Make(store string, seed uint64) Schedule {
 	case Fleet:
 		s.gather(random)
 	}
+	if s.Policies && slices.Contains(s.Kinds, "driver") {
+		s.Kinds = append(s.Kinds, "policy")
+	}
 	return s
 }
 

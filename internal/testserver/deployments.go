@@ -98,6 +98,35 @@ func (s *Sentinels) Master() *Redis {
 	return nil
 }
 
+// Between puts a proxy before each Sentinel and before each server. Who asks a Sentinel through its
+// proxy is told the addresses of the others' instead of theirs, so that nothing of a client's goes past them;
+// the Sentinels and the servers speak to each other without.
+func (s *Sentinels) Between() (asked, servers []*Proxy) {
+	s.t.Helper()
+	var words []string
+	instead := func(addr string, p *Proxy) {
+		theirs, ours := port(addr), port(p.Addr())
+		if len(theirs) != len(ours) { // a text in an answer has its length before it
+			s.t.Fatalf("the ports %s and %s are not of one length: want those that the system chooses", theirs, ours)
+		}
+		words = append(words, theirs, ours)
+	}
+	for _, server := range s.Servers {
+		p := NewProxy(s.t, server.Addr)
+		servers = append(servers, p)
+		instead(server.Addr, p)
+	}
+	for _, addr := range s.Addrs {
+		p := NewProxy(s.t, addr)
+		asked = append(asked, p)
+		instead(addr, p)
+	}
+	for _, p := range asked {
+		p.Rewrite(strings.NewReplacer(words...))
+	}
+	return asked, servers
+}
+
 // Failover has the Sentinels choose another master, as an operator does who asks for it. It
 // may be refused, as while another failover goes on.
 func (s *Sentinels) Failover() { _, _ = s.ask(s.Addrs[0], "SENTINEL FAILOVER "+s.Name) }

@@ -3,6 +3,7 @@ package testserver
 import (
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ type Proxy struct {
 	cut   bool
 	deaf  bool
 	mute  bool
+	says  *strings.Replacer // what the server's answers say instead; nil: what they say
 	delay time.Duration
 	conns map[net.Conn]bool
 	group sync.WaitGroup
@@ -65,9 +67,30 @@ func (p *Proxy) serve() {
 		}
 		p.conns[from], p.conns[to] = true, true
 		p.mu.Unlock()
-		p.group.Go(func() { p.pass(from, to, &p.mute) })
+		p.group.Go(func() { p.pass(p.told(from), to, &p.mute) })
 		p.group.Go(func() { p.pass(to, from, nil) })
 	}
+}
+
+// told is a client's connection that is told what the server is to say.
+func (p *Proxy) told(client net.Conn) net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.says == nil {
+		return client
+	}
+	return otherWords{client, p.says}
+}
+
+// otherWords puts other words in the place of some, in what is written at once.
+type otherWords struct {
+	net.Conn
+	says *strings.Replacer
+}
+
+func (o otherWords) Write(b []byte) (int, error) {
+	_, err := o.says.WriteString(o.Conn, string(b))
+	return len(b), err
 }
 
 // pass carries bytes until one side ends. While deaf, or silent if that is given, what
@@ -124,6 +147,13 @@ func (p *Proxy) SetMute(mute bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = mute
+}
+
+// Rewrite has the server's answers on new connections say other words in the place of some.
+func (p *Proxy) Rewrite(says *strings.Replacer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.says = says
 }
 
 // SetDelay has what comes wait for so long, in either direction.

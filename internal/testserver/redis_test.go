@@ -1,6 +1,8 @@
 package testserver_test
 
 import (
+	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +44,42 @@ func TestSentinels(t *testing.T) {
 	first.Kill()
 	testserver.Eventually(t, "another server is the master", func() bool { return s.Master() != nil })
 	first.Restart()
+}
+
+// TestBetweenSentinels: who asks through a proxy is led through one, also to the next master.
+func TestBetweenSentinels(t *testing.T) {
+	t.Parallel()
+	s := testserver.StartSentinels(t, testserver.RedisOptions{}, "")
+	asked, servers := s.Between()
+	leads := func(to *testserver.Proxy) bool {
+		for _, p := range asked {
+			sentinel := testserver.Redis{Addr: p.Addr()}
+			if others := sentinel.Tell("SENTINEL", "SENTINELS", s.Name); slices.ContainsFunc(s.Addrs, func(addr string) bool { return strings.Contains(others, portOf(addr)) }) {
+				t.Fatalf("a Sentinel says that there is another one past the proxies: %q", others)
+			}
+			if sentinel.Tell("SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Name) != "*2\n127.0.0.1\n"+portOf(to.Addr()) {
+				return false
+			}
+		}
+		return true
+	}
+	if !leads(servers[0]) {
+		t.Error("the Sentinels do not lead through the proxy before the master")
+	}
+	servers[0].Sever(true)
+	if s.Master() != s.Servers[0] {
+		t.Error("a proxy is between the servers, too")
+	}
+	s.Servers[0].Kill()
+	s.AwaitMaster()
+	testserver.Eventually(t, "the Sentinels lead through the proxy before the next master", func() bool {
+		return leads(servers[slices.Index(s.Servers, s.Master())])
+	})
+}
+
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }
 
 func TestCluster(t *testing.T) {

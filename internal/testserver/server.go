@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -164,9 +165,20 @@ func (s *Server) Ended() <-chan struct{} { return s.ended }
 // PID returns the server's process.
 func (s *Server) PID() int { return s.process.Process.Pid }
 
-// Drivers returns the processes of the server's drivers.
+// Drivers returns the processes of the server's drivers, and of its policies.
 func (s *Server) Drivers() []int {
 	return childrenOf(s.PID())
+}
+
+// policyArgument is that of a process in which a policy runs, see host/wasm.
+const policyArgument = "policy-child"
+
+// Policies returns those of the server's processes in which its policies run.
+func (s *Server) Policies() []int {
+	return slices.DeleteFunc(s.Drivers(), func(pid int) bool {
+		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // one that has ended runs none
+		return !slices.ContainsFunc(bytes.Split(words, []byte{0}), func(word []byte) bool { return string(word) == policyArgument })
+	})
 }
 
 // Kill ends the server with SIGKILL and waits for its end.

@@ -27,7 +27,12 @@ type Deployment struct {
 	Redis   []*testserver.Redis // that can be told to fail; none: the store is another one
 
 	Sentinels *testserver.Sentinels // nil: the store has none
+	Asked     []*testserver.Proxy   // before each Sentinel
+	Masters   []*testserver.Proxy   // before each server that Sentinels may choose
 	Postgres  *testserver.Postgres  // nil: the store is another one
+
+	// Policies says that a server's policies run in processes of their own.
+	Policies bool
 
 	// Points is the folder in which the servers' failpoints are armed; empty: they have none.
 	Points string
@@ -54,6 +59,9 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	var all []Fault
 	for i, s := range d.Servers {
 		all = append(all, serverFaults(s)...)
+		if d.Policies {
+			all = append(all, childFaults("policy", s, s.Policies)...)
+		}
 		all = append(all, networkFaults("client", d.Doors[i], random)...)
 	}
 	for _, p := range d.Ways {
@@ -72,6 +80,10 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	}
 	if d.Sentinels != nil {
 		all = append(all, sentinelFaults(d.Sentinels)...)
+		all = append(all, masterFaults(d.Sentinels, d.Masters, random)...)
+	}
+	for _, p := range d.Asked {
+		all = append(all, networkFaults("sentinel", p, random)...)
 	}
 	if d.Postgres != nil {
 		all = append(all, postgresFaults(d.Postgres, random)...)
@@ -88,14 +100,20 @@ func serverFaults(s *testserver.Server) []Fault {
 			s.Launch()
 		}
 	}
-	var stopped []int
-	return []Fault{
+	return append(childFaults("driver", s, s.Drivers), []Fault{
 		{"server killed", s, s.Kill, launch},
 		{"server ended", s, func() { signal(syscall.SIGTERM, s.PID()) }, func() { s.Kill(); launch() }}, // whether it was done or not
 		{"server stopped", s, func() { signal(syscall.SIGSTOP, s.PID()) }, func() { signal(syscall.SIGCONT, s.PID()) }},
-		{"driver killed", s, func() { signal(syscall.SIGKILL, s.Drivers()...) }, func() {}},
-		{"driver stopped", s, func() {
-			stopped = s.Drivers()
+	}...)
+}
+
+// childFaults are those of some processes of a server. Its drivers are all of them.
+func childFaults(what string, s *testserver.Server, processes func() []int) []Fault {
+	var stopped []int
+	return []Fault{
+		{what + " killed", s, func() { signal(syscall.SIGKILL, processes()...) }, func() {}},
+		{what + " stopped", s, func() {
+			stopped = processes()
 			signal(syscall.SIGSTOP, stopped...)
 		}, func() { signal(syscall.SIGCONT, stopped...) }},
 	}
@@ -162,6 +180,23 @@ func sentinelFaults(s *testserver.Sentinels) []Fault {
 	}
 }
 
+// masterFaults are those of the connections to whichever server is the master when they begin; while
+// there is none, of those to the first one.
+func masterFaults(s *testserver.Sentinels, links []*testserver.Proxy, random *rand.Rand) (all []Fault) {
+	of := make([][]Fault, len(links))
+	for i, p := range links {
+		of[i] = networkFaults("store", p, random)
+	}
+	for kind, f := range of[0] {
+		struck := 0
+		all = append(all, Fault{f.Name, links[0], func() {
+			struck = max(0, slices.Index(s.Servers, s.Master()))
+			of[struck][kind].Begin()
+		}, func() { of[struck][kind].End() }})
+	}
+	return all
+}
+
 // postgresFaults are those that PostgreSQL itself can be told to have, and the death of one
 // of its processes: then it ends all sessions, and recovers without being started again.
 func postgresFaults(p *testserver.Postgres, random *rand.Rand) []Fault {
@@ -212,9 +247,10 @@ type Nemesis struct {
 // Everything is mended then.
 func (n *Nemesis) Run(ctx context.Context, length time.Duration) error {
 	ends := time.Now().Add(length)
-	faults := slices.DeleteFunc(Faults(n.Deployment, n.Random), func(f Fault) bool {
-		return len(n.Kinds) > 0 && !slices.ContainsFunc(n.Kinds, func(kind string) bool { return strings.HasPrefix(f.Name, kind) })
-	})
+	faults, err := n.chosen()
+	if err != nil {
+		return err
+	}
 	if len(faults) == 0 {
 		return sleep.For(ctx, length)
 	}
@@ -227,6 +263,26 @@ func (n *Nemesis) Run(ctx context.Context, length time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// None is the kind of no fault: nothing breaks.
+const None = "none"
+
+// chosen are the faults of the kinds. A kind of which there is none is an error, for a schedule
+// that breaks nothing would pass.
+func (n *Nemesis) chosen() ([]Fault, error) {
+	all := Faults(n.Deployment, n.Random)
+	if len(n.Kinds) == 0 {
+		return all, nil
+	}
+	for _, kind := range n.Kinds {
+		if kind != None && !slices.ContainsFunc(all, func(f Fault) bool { return strings.HasPrefix(f.Name, kind) }) {
+			return nil, fmt.Errorf("no fault of this deployment is a %q: want a kind of fault that there is, or %q", kind, None)
+		}
+	}
+	return slices.DeleteFunc(all, func(f Fault) bool {
+		return !slices.ContainsFunc(n.Kinds, func(kind string) bool { return strings.HasPrefix(f.Name, kind) })
+	}), nil
 }
 
 func (n *Nemesis) between(least, most int) time.Duration {
