@@ -26,6 +26,7 @@ func driverBugs() []Bug {
 		{Name: "timeout-anew", Where: Driver, Doc: "counts a job's timeout anew with each extension", Checker: "timeouts", open: on(driver.Extend, 1, timeoutAnew)},
 		{Name: "ticks-lost", Where: Driver, Doc: "drops the job of every second tick of a schedule once it has acknowledged it", Checker: "ticks", open: on(driver.Post, 1, lost(isTick, every(2)))},
 		{Name: "ticks-forgotten", Where: Driver, Doc: "keeps no number with a key, by which a tick would be known again", Checker: "ticks", open: on(driver.Post, 1, forgottenTick(every(2)))},
+		{Name: "limit-exceeded", Where: Driver, Doc: "does not look at the limits of every third post", Checker: "limits", Limit: 10, open: on(driver.Post, 3, unlimited)},
 		{Name: "batch-uncounted", Where: Driver, Doc: "does not count every fourth job of a batch", Checker: "batches", open: on(driver.Post, 1, uncounted(every(4)))},
 		{Name: "batch-follows-early", Where: Driver, Doc: "lets a job follow a batch that has open jobs", Checker: "batches", open: followsEarly},
 		{Name: "batch-then-lost", Where: Driver, Doc: "drops every second job that follows a batch once it has acknowledged it", Checker: "batches", open: on(driver.Post, 1, lost(follows, every(2)))},
@@ -78,6 +79,11 @@ func awaitPurge(ctx context.Context, d driver.Driver, board string, id job.ID) {
 			return
 		}
 	}
+}
+
+func unlimited(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {
+	op.Limits = nil
+	return d.Apply(ctx, board, []driver.Op{op})[0]
 }
 
 func uncounted(forgets func() bool) func(ctx context.Context, d driver.Driver, board string, op driver.Op) driver.Result {

@@ -19,6 +19,7 @@ import (
 func moveBugs() []Bug {
 	return []Bug{
 		{Name: "freezes-nothing", Where: Driver, Doc: "acknowledges that a board is frozen, or has been left, and lets changes through", Checker: "posts", hosts: true, moves: freezesNothing},
+		{Name: "move-stuck", Where: Driver, Doc: "says for ever that the store is away when a board that has moved is to be left", Checker: "moves", hosts: true, moves: neverLeft},
 		{Name: "moved-tokens-fall", Where: Driver, Doc: "counts the tokens of a board that came from another store from where it is itself", Checker: "fencing", hosts: true, moves: countsAnew},
 	}
 }
@@ -35,6 +36,13 @@ func freezesNothing(ctx context.Context, d driver.Mover, board string, m driver.
 	case driver.Freeze, driver.Leave, driver.Thaw:
 		return nil
 	case driver.Receive, driver.Admit:
+	}
+	return d.MoveBoard(ctx, board, m)
+}
+
+func neverLeft(ctx context.Context, d driver.Mover, board string, m driver.Move) error {
+	if m.Step == driver.Leave {
+		return job.Errorf(job.Unavailable, "the store is away")
 	}
 	return d.MoveBoard(ctx, board, m)
 }

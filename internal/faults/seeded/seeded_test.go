@@ -137,6 +137,16 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestEveryChecker: a checker that has to find no bug may be blind.
+func TestEveryChecker(t *testing.T) {
+	t.Parallel()
+	for _, c := range check.All() {
+		if !slices.ContainsFunc(seeded.All(), func(b seeded.Bug) bool { return b.Checker == c.Name }) {
+			t.Errorf("the checker %s has to find none of the bugs: want one that breaks what it promises", c.Name)
+		}
+	}
+}
+
 // TestNoBug finds nothing where there is nothing.
 func TestNoBug(t *testing.T) {
 	for seed := range uint64(6) { // two of each sort
