@@ -158,10 +158,12 @@ func squeeze(text string) string {
 
 var (
 	namedTest  = regexp.MustCompile("`([a-z/-]+)\\.((?:Test|Fuzz)\\w+)`")
+	namedAlone = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`")
 	namedCheck = regexp.MustCompile("`([a-z]+/[a-z-]+)`")
+	namedSuite = regexp.MustCompile("drivertest`?(?:'s)?\\s`([a-z]+/[a-z-]+)`")
 )
 
-// TestNamedTests looks for the tests that the invariants say they are checked by.
+// TestNamedTests looks for the tests that pages say something is checked by.
 func TestNamedTests(t *testing.T) {
 	t.Parallel()
 	root := testserver.Root(t)
@@ -176,23 +178,57 @@ func TestNamedTests(t *testing.T) {
 		}
 		return all.String()
 	}
-	suite := text("sdk/driver/drivertest")
-	_, page, found := strings.Cut(read(t, filepath.Join(root, "docs", "architecture.md")), "\n| # | invariant |")
-	page, _, _ = strings.Cut(page, "\n## ")
-	tests, checks := namedTest.FindAllStringSubmatch(page, -1), namedCheck.FindAllStringSubmatch(page, -1)
-	if !found || len(tests) == 0 || len(checks) == 0 {
-		t.Fatal("docs/architecture.md names no tests of the invariants")
-	}
-	for _, m := range tests {
-		if !strings.Contains(text(m[1]), "func "+m[2]+"(") {
-			t.Errorf("docs/architecture.md names %s.%s, which is not there", m[1], m[2])
+	suite, everywhere := text("sdk/driver/drivertest"), testSources(t)
+	for _, name := range []string{"architecture.md", "reliability.md", "postgres.md"} {
+		page := read(t, filepath.Join(root, "docs", name))
+		checks := namedSuite.FindAllStringSubmatch(page, -1)
+		if name == "architecture.md" { // its table has the checks alone
+			_, page, _ = strings.Cut(page, "\n| # | invariant |")
+			page, _, _ = strings.Cut(page, "\n## ")
+			checks = namedCheck.FindAllStringSubmatch(page, -1)
+		}
+		tests := namedTest.FindAllStringSubmatch(page, -1)
+		if name != "postgres.md" && (len(tests) == 0 || len(checks) == 0) {
+			t.Errorf("docs/%s names no tests", name)
+		}
+		for _, m := range tests {
+			if !strings.Contains(text(m[1]), "func "+m[2]+"(") {
+				t.Errorf("docs/%s names %s.%s, which is not there", name, m[1], m[2])
+			}
+		}
+		for _, m := range namedAlone.FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(everywhere, "func "+m[1]+"(") {
+				t.Errorf("docs/%s names %s, which is in no package", name, m[1])
+			}
+		}
+		for _, m := range checks {
+			if !strings.Contains(suite, `"`+m[1]+`"`) {
+				t.Errorf("docs/%s names the check %s, which the suite does not have", name, m[1])
+			}
 		}
 	}
-	for _, m := range checks {
-		if !strings.Contains(suite, `"`+m[1]+`"`) {
-			t.Errorf("docs/architecture.md names the check %s, which the suite does not have", m[1])
+}
+
+// testSources returns the text of all tests.
+func testSources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	root := testserver.Root(t)
+	err := filepath.WalkDir(root, func(path string, f fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case f.IsDir() && path != root && strings.HasPrefix(f.Name(), "."):
+			return fs.SkipDir
+		case strings.HasSuffix(path, "_test.go"):
+			all.WriteString(read(t, path))
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return all.String()
 }
 
 // generated compares a part of a page with what it should be, or writes it.

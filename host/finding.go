@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,6 +101,7 @@ func (s *Session) Search(ctx context.Context, q Query) []Hits {
 // hits is what was found, as the server that asked has it.
 func (f *Found) hits() Hits {
 	h := f.Hits
+	h.Jobs = slices.DeleteFunc(h.Jobs, func(j *job.Job) bool { return j == nil }) // of a server that is wrong
 	if f.Kind != job.NoKind {
 		h.Err = job.Errorf(f.Kind, "%s", f.Problem)
 	}

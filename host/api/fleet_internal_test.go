@@ -116,7 +116,8 @@ type member struct {
 	way  *testserver.Proxy // by which the others reach it
 
 	follows follows
-	bodies  atomic.Int64 // bytes that were read of the bodies of posts
+	bodies  atomic.Int64           // bytes that were read of the bodies of posts
+	answers atomic.Pointer[[]byte] // what it answers when other servers look or search; nil: what it should
 
 	other *member
 }
@@ -131,7 +132,7 @@ func secretOf(tenantName string) string { return tenantName + "-secret-of-the-te
 
 // startFleet starts two servers that share a store, and waits until each board is open on
 // one of them. set may change the configuration of each.
-func startFleet(t *testing.T, set ...func(*config.Config)) []*member {
+func startFleet(t testing.TB, set ...func(*config.Config)) []*member {
 	t.Helper()
 	store := &sharedStore{}
 	members := make([]*member, 2)
@@ -158,7 +159,7 @@ func startFleet(t *testing.T, set ...func(*config.Config)) []*member {
 	return members
 }
 
-func startMember(t *testing.T, store *sharedStore, set ...func(*config.Config)) *member {
+func startMember(t testing.TB, store *sharedStore, set ...func(*config.Config)) *member {
 	t.Helper()
 	ports, err := listenOn("127.0.0.1:0", "")
 	if err != nil {
@@ -193,7 +194,7 @@ func startMember(t *testing.T, store *sharedStore, set ...func(*config.Config)) 
 	if m.Server, err = NewServer(m.host, Config{Logger: logger, Listeners: ports}); err != nil {
 		t.Fatal(err)
 	}
-	m.handler = m.follows.watch(counts(&m.bodies, m.handler))
+	m.handler = m.instead(m.follows.watch(counts(&m.bodies, m.handler)))
 	m.peers.transport.HTTP2.SendPingTimeout = time.Minute // on a busy machine a server that goes on may be silent for seconds
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -209,7 +210,7 @@ func startMember(t *testing.T, store *sharedStore, set ...func(*config.Config)) 
 	return m
 }
 
-func (m *member) ready(t *testing.T) bool {
+func (m *member) ready(t testing.TB) bool {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.url+"/readyz", http.NoBody)
 	if err != nil {

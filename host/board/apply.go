@@ -55,11 +55,15 @@ func (b *Board) send(ctx context.Context, opened *driver.BoardStatus, ops []driv
 	return results
 }
 
-// applyAll hands ops to the driver in batches of the size that it asked for.
+// applyAll hands ops to the driver in batches of the size that it asked for. For none the driver
+// is not asked.
 func (b *Board) applyAll(ctx context.Context, opened *driver.BoardStatus, ops []driver.Op) []driver.Result {
 	size := opened.Capabilities.MaxBatch
 	if size <= 0 {
 		size = 128
+	}
+	if len(ops) == 0 {
+		return nil
 	}
 	if len(ops) <= size {
 		return b.applyBatch(ctx, ops)

@@ -13,7 +13,7 @@ import (
 )
 
 // whole reads jobs whole.
-func whole(t *testing.T, b *Board, ids ...job.ID) []*job.AsItWas {
+func whole(t testing.TB, b *Board, ids ...job.ID) []*job.AsItWas {
 	t.Helper()
 	r, err := b.Get(t.Context(), ids, GetOptions{AsItWas: true})
 	if err != nil {

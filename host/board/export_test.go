@@ -15,7 +15,7 @@ import (
 )
 
 // export returns a board's lines.
-func export(t *testing.T, b *Board) ([]byte, Exported) {
+func export(t testing.TB, b *Board) ([]byte, Exported) {
 	t.Helper()
 	var lines bytes.Buffer
 	sum, err := b.Export(t.Context(), func(line []byte) error {
@@ -29,7 +29,7 @@ func export(t *testing.T, b *Board) ([]byte, Exported) {
 }
 
 // lived has jobs in all states, with all that belongs to them, and returns their ids.
-func lived(t *testing.T, b *Board) []job.ID {
+func lived(t testing.TB, b *Board) []job.ID {
 	t.Helper()
 	jobs := post(t, b,
 		job.Posting{Name: "first", Details: []byte(`{ "a" : 1.50 }`), Priority: job.Low, Labels: []job.Label{{Key: "k", Value: "v"}}, Timeout: time.Hour},
