@@ -609,6 +609,42 @@ func TestAbandonMove(t *testing.T) {
 	}
 }
 
+// TestAbandonGoesOn kills the host that gives a move up at each step of that: another host goes on,
+// and the board with what it was, where it was.
+func TestAbandonGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"thaw", "clear"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t)
+			var dead atomic.Bool
+			host.SetMoves(d.hosts[1], nil, 5*time.Second, time.Minute) // the first is to come as far as that
+			host.SetMoves(d.hosts[0], func(name string) error {
+				if name == "compare" {
+					_, _ = d.as[1].AbandonMove(within(t), tenant.Default, "builds") // until says whether it was
+				}
+				if name == step {
+					dead.Store(true)
+				}
+				if dead.Load() {
+					return errors.New("killed")
+				}
+				return nil
+			}, time.Hour, time.Minute)
+			w := d.work()
+			d.move(0, "two")
+			d.until(catalog.Abandoned)
+			if !dead.Load() {
+				t.Errorf("the step %q was never reached", step)
+			}
+			w.end()
+			if _, err := d.two.Count(within(t), tenant.Default+"/builds"); job.KindOf(err) != job.Precondition {
+				t.Errorf("the other store still knows of the board: %v", err)
+			}
+		})
+	}
+}
+
 // TestMoveGivesUp: a move to a store that is away ends by itself, and the board goes on.
 func TestMoveGivesUp(t *testing.T) {
 	t.Parallel()
