@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -244,5 +248,47 @@ func TestPostExamples(t *testing.T) {
 	}
 	if left := b.sql(`SELECT count(*) FROM boardd.inbox`); left != "0" {
 		t.Errorf("%s jobs wait of orders that were refused", left)
+	}
+}
+
+// TestPostgresPage does what docs/postgres.md says from nothing to a job, one block after the
+// other.
+func TestPostgresPage(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPostgres(t, testserver.PostgresOptions{Fast: true})
+	page, err := os.ReadFile("../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ = bytes.Cut(page, []byte("## Setting it up\n"))
+	page, _, _ = bytes.Cut(page, []byte("\nThe driver makes its tables"))
+	blocks := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	var languages []string
+	for _, b := range blocks {
+		languages = append(languages, b[1])
+	}
+	if want := []string{"txt", "hcl", "shell", "shell"}; !slices.Equal(languages, want) {
+		t.Fatalf("the section has blocks of %v: want %v", languages, want)
+	}
+	url := strings.Replace(p.URL("boardd"), "postgres@", "boardd:change-me@", 1)
+	here := strings.NewReplacer("postgres://boardd:change-me@localhost/boardd", url, `"boardd-data"`, strconv.Quote(t.TempDir()))
+	for statement := range strings.Lines(blocks[0][2]) {
+		p.SQL("postgres", statement)
+	}
+	config := filepath.Join(t.TempDir(), "boards.hcl")
+	if err := os.WriteFile(config, []byte(here.Replace(blocks[1][2])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(blocks[2][2]); got != "boardd serve --config boards.hcl" {
+		t.Fatalf("the page starts the server with %q", got)
+	}
+	program := withDriver(t, "postgres")
+	s := testserver.New(t, program, "", "--config", config)
+	s.Restart()
+	shell := exec.CommandContext(t.Context(), testneed.Program(t, "bash"), "-euo", "pipefail", "-c", here.Replace(blocks[3][2]))
+	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "BOARDD_ADDR="+s.Addr)
+	out, err := shell.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "Hello, Ada!") || !strings.Contains(string(out), "Hello, Grace!") {
+		t.Errorf("the commands: %v\n%s\n%s", err, out, s.Log())
 	}
 }
