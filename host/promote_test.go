@@ -154,6 +154,7 @@ func TestPromotionsThatAreRefused(t *testing.T) {
 		{admin.Promotion{Board: "builds", Name: "gpu", Params: json.RawMessage(`{"golden":1}`)}, job.Invalid, `did you mean "gold"?`},
 		{admin.Promotion{Board: "builds", Name: "gpu", OnError: "ignore"}, job.Invalid, "want one of deny, allow, last, builtin"},
 		{admin.Promotion{Board: "builds", Name: "gup"}, job.NotFound, `there is no policy "gup" (did you mean "gpu"?): put it first`},
+		{admin.Promotion{Board: "builds", Name: "fair-share"}, job.Invalid, "boardd board update --eligibility or --ordering"},
 		{admin.Promotion{Board: "nowhere", Name: "gpu"}, job.NotFound, "nowhere"},
 	} {
 		if _, err := s.Promote(ctx, c.p); job.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {

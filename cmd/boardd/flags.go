@@ -150,7 +150,7 @@ func (m *moment) Set(s string) error {
 	}
 	at, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return fmt.Errorf("%q is neither a time such as 2030-01-31T08:00:00Z nor a duration such as 5m", s)
+		return fmt.Errorf("%q is neither a time such as 2030-01-31T08:00:00Z nor a duration such as 5m or 720h, which is 30 days", s)
 	}
 	m.set = &at
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/boardd/boardd/host/directory"
 	"github.com/boardd/boardd/host/quota"
 	"github.com/boardd/boardd/host/tenant"
+	"github.com/boardd/boardd/policies"
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 )
@@ -57,6 +58,10 @@ func (s *Session) pick(ctx context.Context, t directory.Tenant, p Promotion) (ca
 	view := s.host.Directory().View
 	kept, ok := view.Policies.Get(catalog.At{Tenant: t.Name, Name: p.Name})
 	if !ok || !view.Belongs(t.Name, kept.Owner, t.Declared) || len(kept.Versions) == 0 {
+		if slices.Contains(policies.Names(), p.Name) {
+			return catalog.Release{}, job.Errorf(job.Invalid, "the policy %q is boardd's own and has no versions: "+
+				"give it to the board with boardd board update --eligibility or --ordering", p.Name)
+		}
 		return catalog.Release{}, job.Errorf(job.NotFound, "%s: put it first (boardd policy push)", noPolicy(s.host.Directory(), t, p.Name))
 	}
 	at := 0

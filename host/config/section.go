@@ -160,7 +160,7 @@ func (s *section) duration(name string, least, most time.Duration) (time.Duratio
 	d, err := time.ParseDuration(value.AsString())
 	switch {
 	case err != nil:
-		s.wrong(name, `%q is not a duration; want one such as "30s", "5m" or "72h"`, clip(value.AsString()))
+		s.wrong(name, `%q is not a duration; want one such as "30s", "5m" or "72h", which is 3 days`, clip(value.AsString()))
 	case d < least || d > most:
 		s.wrong(name, "want a duration from %s to %s, got %s", short(least), short(most), value.AsString())
 	default:

@@ -83,6 +83,7 @@ func TestFilterErrors(t *testing.T) {
 		{`name`, "at character 5: want one of = != < <= > >= after name"},
 		{`name ~ x`, "at character 6: want one of"},
 		{`name =`, "at character 7: want a value"},
+		{`labels.team == a`, "at character 13: want one of = != < <= > >= after labels.team, not =="},
 		{`name = x OR name = y`, "at character 10: want AND"},
 		{`name = x AND`, "at character 13: want a field"},
 		{`name = "x`, "at character 8: the quoted value has no end"},

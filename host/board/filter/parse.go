@@ -110,6 +110,9 @@ func (p *parser) term() (term, error) {
 	if !p.operator(&t) {
 		return t, p.wrong(p.at, "want one of = != < <= > >= after "+name)
 	}
+	if t.op == equal && strings.HasPrefix(p.text[p.at:], "=") {
+		return t, p.wrong(p.at-1, "want one of = != < <= > >= after "+name+", not ==")
+	}
 	p.space()
 	start = p.at
 	value, err := p.value()
