@@ -26,10 +26,13 @@ backend "other" {
   driver = "postgres"
   config = { url = %q, schema = "other" }
 }
-backend "file" { driver = "embedded" }
+backend "file" {
+  driver = "embedded"
+  config = { path = %q }
+}
 board "a" { backend = "pg" }
 board "b" { backend = "other" }
-`, p.URL("postgres"), p.URL("postgres"))
+`, p.URL("postgres"), p.URL("postgres"), t.TempDir())
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -59,15 +59,12 @@ func TestPolicyOnALiveBoard(t *testing.T) {
 	h.must(admin, "", "board", "create", "live", "--backend", "main", "--record", "1h", "--lease", "5m")
 	before := checksum(t, program)
 
-	l := &live{hosting: h, token: worker}
+	l := &live{hosting: h, server: server, token: worker}
 	l.post(jobs, 100)
 	stop := l.work(2)
 	defer stop() // where the test fails, before its context ends
 	for _, language := range []string{"c", "rust", "assemblyscript", "go"} {
 		l.bring(language, author)
-	}
-	if len(server.Policies()) == 0 {
-		t.Error("no policy runs in a process that is known as a policy's")
 	}
 	stop()
 	l.account()
@@ -89,6 +86,7 @@ func checksum(t *testing.T, path string) [sha256.Size]byte {
 type live struct {
 	*hosting
 
+	server *testserver.Server
 	token  string
 	jobs   int          // that were posted
 	ended  atomic.Int64 // that were consumed
@@ -194,6 +192,9 @@ func (l *live) bring(language, author string) {
 		explained, _, _ := l.boardd(author, "", "policy", "explain", list.Jobs[0].UUID, "--board", "live")
 		return strings.Contains(explained, name+" 1.") // or somebody has claimed it meanwhile
 	})
+	if len(l.server.Policies()) == 0 {
+		t.Errorf("%s runs in no process that is known as a policy's", name)
+	}
 	if out := policy("rollback", "-o", "json"); strings.Contains(out, `"name"`) {
 		t.Errorf("%s: after its rollback the board has %s", name, out)
 	}

@@ -24,7 +24,8 @@ func TestNoPrograms(t *testing.T) {
 	list.Dir = root
 	listed, err := list.Output()
 	if err != nil {
-		testneed.Skip(t, "this is no checkout of git")
+		t.Log("nothing is looked at: this is no checkout of git")
+		return // and no part is missing that could be installed
 	}
 	for name := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
 		file, err := os.Open(filepath.Join(root, name))
