@@ -34,6 +34,7 @@ local function permit(o, j)
     local kind, why = NOT_FOUND, 'there is no such job on the board'
     if e and visible(e) and (o.must == HELD_BY_TOKEN or o.must == LAPSED) and e.token == o.token then
       kind, why = LEASE_LOST, 'the claim of this token ended the job in another way'
+      if o.kind == UPDATE or o.kind == EXTEND then why = 'the claim of this token has ended: its holder ended the job' end
     end
     return refuse(kind, o.id, nil, tells(o, kind, why))
   end
