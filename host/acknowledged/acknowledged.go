@@ -147,12 +147,11 @@ func (b *Backend) Learn(board string, known Board) {
 	}
 }
 
-// learned returns what Learn has heard, once.
+// learned returns what Learn has heard since the board was opened last; nil: nothing.
 func (b *Backend) learned(board string) *Board {
 	a := b.of(board)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer func() { a.learned = nil }()
 	return a.learned
 }
 

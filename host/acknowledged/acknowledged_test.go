@@ -91,6 +91,7 @@ func TestMade(t *testing.T) {
 type forgetful struct {
 	opening
 	asked int
+	fail  error // of an opening with a witness
 }
 
 func (f *forgetful) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
@@ -98,8 +99,9 @@ func (f *forgetful) OpenBoard(ctx context.Context, spec driver.BoardSpec) (drive
 	status, err := f.opening.OpenBoard(ctx, spec)
 	if spec.Witness == nil {
 		status.Loss = "it cannot be told"
+		return status, err
 	}
-	return status, err
+	return status, errors.Join(err, f.fail)
 }
 
 // TestLearn opens a board that another host closed. What that one knew is used where this one
@@ -118,6 +120,11 @@ func TestLearn(t *testing.T) {
 		}
 	}
 	known.Learn("told", acknowledged.Board{Position: 5, Witness: []byte("of another host")})
+	d.fail = errors.New("the store is away")
+	if _, err := through.OpenBoard(t.Context(), driver.BoardSpec{Name: "told"}); err == nil {
+		t.Error("an opening that failed is none")
+	}
+	d.fail = nil
 	open("told", false, 1+1)
 	if string(d.spec.Witness) != "of another host" || d.spec.Seen != 5 {
 		t.Errorf("the driver is reminded of %q and %d", d.spec.Witness, d.spec.Seen)

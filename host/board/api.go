@@ -58,7 +58,7 @@ type Spec struct {
 	// Explain; nil: there are no limits.
 	Full func(context.Context) error
 
-	Logger *slog.Logger
+	Logger *slog.Logger // whose lines say which board it is; nil: slog.Default(), which is told
 }
 
 // Slept is how a board stood on which nothing happened while it was closed. The zero value says

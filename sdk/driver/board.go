@@ -26,9 +26,10 @@ type BoardSpec struct {
 
 	// Seen is the highest Position of a Result that this host was given for the
 	// board, 0 if there was none. The host writes it down before it passes the
-	// result on, so it is usually newer than Witness. If the board's position is
-	// lower, the store lost changes that it had acknowledged, and Loss says so as
-	// for Witness.
+	// result on, but for one that it is given while it opens the board, which it
+	// writes down with the Witness of that. So it is usually newer than Witness. If
+	// the board's position is lower, the store lost changes that it had acknowledged,
+	// and Loss says so as for Witness.
 	Seen Position
 }
 
