@@ -182,14 +182,7 @@ func TestLockReplaced(t *testing.T) {
 	if l.list(); l.sweep.wanted {
 		t.Error("locks are looked at though nobody has changed the folder")
 	}
-	data, err := taskflow.EncodeLock("the next one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := l.at.Lock(l.known(id).node)
-	if _, err := l.conn.Multi(&zk.DeleteRequest{Path: path, Version: -1}, &zk.CreateRequest{Path: path, Data: data, Acl: zk.WorldACL(zk.PermAll)}); err != nil {
-		t.Fatal(err)
-	}
+	lockByTaskFlow(t, l.board, id, "the next one", true)
 	l.list()
 	if err := l.sweepLocks(t.Context()); err != nil {
 		t.Fatal(err)

@@ -27,14 +27,20 @@ local function tells(o, kind, why)
   return (kind ~= LEASE_LOST and why .. '; ' or '') .. 'the claim of this token has ended: ' .. o.how
 end
 
+-- byToken reports whether an op ends the claim of its token.
+local function byToken(o)
+  return (o.must == HELD_BY_TOKEN or o.must == LAPSED) and o.kind ~= UPDATE and o.kind ~= EXTEND
+end
+
 local function permit(o, j)
   if not j then
     local raw = call('HGET', ENDED, o.id)
     local e = raw and parseEnded(raw)
     local kind, why = NOT_FOUND, 'there is no such job on the board'
     if e and visible(e) and (o.must == HELD_BY_TOKEN or o.must == LAPSED) and e.token == o.token then
-      kind, why = LEASE_LOST, 'the claim of this token ended the job in another way'
-      if o.kind == UPDATE or o.kind == EXTEND then why = 'the claim of this token has ended: its holder ended the job' end
+      kind = LEASE_LOST
+      why = byToken(o) and 'the claim of this token ended the job in another way' -- and is no repetition
+        or 'the claim of this token has ended: its holder ended the job'
     end
     return refuse(kind, o.id, nil, tells(o, kind, why))
   end
@@ -48,10 +54,6 @@ end
 
 -- A stamp remembers one op, so that its retry is answered in the same way: an
 -- ending by the nonce of its token, everything else by its request.
-local function byToken(o)
-  return (o.must == HELD_BY_TOKEN or o.must == LAPSED) and o.kind ~= UPDATE and o.kind ~= EXTEND
-end
-
 local function stampKey(o)
   if o.stamp == nil then
     if o.kind == EXTEND then
