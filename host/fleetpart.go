@@ -24,6 +24,9 @@ type Peers interface {
 	// one is to stay open there for a while although it is another server's.
 	HasOpen(ctx context.Context, of fleet.Seen, boards []catalog.At, warm bool) ([]bool, error)
 
+	// Remember tells a server what this one remembers of boards that are open here.
+	Remember(ctx context.Context, to fleet.Seen, boards []Remembered) error
+
 	// Stand asks a server how boards stand that it has open, or that rest there.
 	Stand(ctx context.Context, of fleet.Seen, look Look) ([]*Standing, error)
 
@@ -43,7 +46,8 @@ type fleetPart struct {
 	moves    moves
 	running  sync.WaitGroup
 
-	placed *fleet.Placement // of the last review, whose alone it is
+	placed    *fleet.Placement // of the last review, whose alone it is
+	reminders reminders        // likewise
 
 	mu     sync.Mutex // guards what follows, for arithmetic only
 	stores map[*backend]*storeName

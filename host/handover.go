@@ -89,6 +89,7 @@ func (f *fleetPart) lookAfter(ctx context.Context) (whole bool) {
 		others[key].boards = append(others[key].boards, s)
 	}
 	whole = true
+	f.reminders.begin()
 	place, warmFrom := f.place(), f.host.Settings().Fleet.WarmFrom()
 	for _, s := range f.host.registry.allBoards() {
 		if s = s.latest(); f.strange(s) {
@@ -104,9 +105,13 @@ func (f *fleetPart) lookAfter(ctx context.Context) (whole bool) {
 			}
 		case fleet.Keep:
 			s.handed.Store(0)
-			if other != nil && s.open() && s.larger(warmFrom) {
+			if other == nil || !s.open() {
+				break
+			}
+			if s.larger(warmFrom) {
 				hand(other, true, s)
 			}
+			f.reminders.add(other, s)
 		case fleet.Hand:
 			hand(other, false, s)
 		case fleet.Nothing:
@@ -116,7 +121,13 @@ func (f *fleetPart) lookAfter(ctx context.Context) (whole bool) {
 	for _, o := range others {
 		all.Go(func() { f.hand(ctx, o) })
 	}
+	if peers := f.peers.Load(); peers != nil {
+		for _, d := range f.reminders.due {
+			all.Go(func() { d.tell(ctx, *peers, f.host) })
+		}
+	}
 	all.Wait()
+	f.reminders.end()
 	return whole
 }
 

@@ -222,6 +222,8 @@ func (s *Hosted) run(ctx context.Context, h *Host) {
 	}
 	defer s.leave(h)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		h.catalog.await(ctx)
+		s.identify(h) // before anything is learned of it
 		err := s.rouse(ctx, h)
 		if err == nil {
 			if s.backend.occupying.enter(ctx, &s.entry) != nil {
@@ -249,7 +251,6 @@ func (s *Hosted) run(ctx context.Context, h *Host) {
 // serve runs the board until ctx ends or the board gives up. It gives the turn
 // back as soon as the board is open.
 func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
-	h.catalog.await(ctx)
 	rules, err := h.policies.Board(ctx, h.Settings(), *s.config)
 	if err != nil {
 		h.opening.leave()
@@ -291,24 +292,43 @@ func (s *Hosted) serve(ctx context.Context, h *Host, r *running) error {
 	return s.carry(ctx, h, b, came)
 }
 
-// arrived returns the move by which the board came to its backend, if one brought it there. The
-// driver is told of it, and b inherits from the board in the store that it left.
+// identity returns the ID of the catalog's record of the board, and that of the move which brought
+// it to its backend; of what there is none, it is empty.
+func (s *Hosted) identity(h *Host) (id, move string) {
+	v, ok := h.Directory().View.Boards.Get(s.at())
+	if ok && v.Move.BroughtTo(s.config.Backend) {
+		move = v.Move.ID
+	}
+	return v.ID, move
+}
+
+// identify has what is remembered of another board of the name forgotten: of one that was deleted,
+// or from before the board left the backend to which a move has brought it since.
+func (s *Hosted) identify(h *Host) {
+	id, move := s.identity(h)
+	if id != "" {
+		s.backend.known.Made(s.key(), id)
+	}
+	if move != "" {
+		s.backend.known.Came(s.key(), move)
+	}
+}
+
+// arrived returns the move by which the board came to its backend, if one brought it there. b
+// inherits from the board in the store that it left.
 func (s *Hosted) arrived(h *Host, b *board.Board) (move string) {
 	left := s.movedFrom.Swap(nil)
-	v, ok := h.Directory().View.Boards.Get(s.at())
-	if ok {
-		s.backend.known.Made(s.key(), v.ID)
+	_, move = s.identity(h)
+	if move == "" || left == nil {
+		return move
 	}
-	if !ok || !v.Move.BroughtTo(s.config.Backend) {
-		return ""
-	}
-	s.backend.known.Came(s.key(), v.Move.ID)
-	if left != nil && left.config.Backend == v.Move.From.Backend {
+	v, _ := h.Directory().View.Boards.Get(s.at())
+	if left.config.Backend == v.Move.From.Backend {
 		if before := left.board.Load(); before != nil {
 			b.Inherit(before)
 		}
 	}
-	return v.Move.ID
+	return move
 }
 
 // recorder returns what records the board, if its settings say so, what takes the

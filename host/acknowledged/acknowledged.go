@@ -60,7 +60,7 @@ type progress struct {
 	opening int // calls that do
 	behind  bool
 
-	learned *Board // what another host knew when it closed the board; nil: nobody has told
+	learned *Board // what another host knew when it was last heard of; nil: nobody has told
 
 	// before is the driver's memory from before a loss that was reported last, nil if
 	// there was none. It is what lies on the disk until the board was opened again:
@@ -79,12 +79,17 @@ func (b *Backend) of(board string) *progress {
 	return a.(*progress)
 }
 
-// Recall adds to a specification what is remembered of the board.
+// Recall adds to a specification what is remembered of the board, by this host or by another
+// one that has seen more of it.
 func (b *Backend) Recall(spec *driver.BoardSpec) {
 	a := b.of(spec.Name)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	spec.Witness, spec.Seen = a.known.Witness, a.known.Position
+	most := &a.known
+	if l := a.learned; l != nil && (l.Position > most.Position || most.Witness == nil) {
+		most = l
+	}
+	spec.Witness, spec.Seen = most.Witness, most.Position
 }
 
 // remember keeps what is known of a board. What cannot be kept does not stop the
@@ -124,20 +129,14 @@ func (r *remembering) OpenBoard(ctx context.Context, spec driver.BoardSpec) (dri
 	defer r.backend.begin(spec.Name)()
 	r.backend.Recall(&spec)
 	status, err := r.Driver.OpenBoard(ctx, spec)
-	if err == nil && status.Loss != "" && spec.Witness == nil {
-		if other := r.backend.learned(spec.Name); other != nil {
-			spec.Witness, spec.Seen = other.Witness, other.Position
-			status, err = r.Driver.OpenBoard(ctx, spec)
-		}
-	}
 	if err == nil {
 		r.backend.Opened(&spec, &status)
 	}
 	return status, err
 }
 
-// Learn hears what another host knew of a board when it closed it. Who says that a loss can't
-// be told to a host which remembers nothing is asked again with that.
+// Learn hears what another host knows of a board: one that closed it, or that has it open. The
+// driver is reminded of it when the board is opened here, if it is more than is known here.
 func (b *Backend) Learn(board string, known Board) {
 	a := b.of(board)
 	a.mu.Lock()
@@ -145,14 +144,6 @@ func (b *Backend) Learn(board string, known Board) {
 	if a.learned = &known; known.Witness == nil {
 		a.learned = nil
 	}
-}
-
-// learned returns what Learn has heard since the board was opened last; nil: nothing.
-func (b *Backend) learned(board string) *Board {
-	a := b.of(board)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.learned
 }
 
 // Known is what is remembered of a board, for another host.

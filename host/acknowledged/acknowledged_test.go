@@ -104,8 +104,8 @@ func (f *forgetful) OpenBoard(ctx context.Context, spec driver.BoardSpec) (drive
 	return status, errors.Join(err, f.fail)
 }
 
-// TestLearn opens a board that another host closed. What that one knew is used where this one
-// is told of a loss because it remembers nothing, and nowhere else.
+// TestLearn opens a board that another host had open. Of what the two know, the driver is reminded
+// of what is later, until this host has opened the board itself.
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	known, _, _ := remembered(t)
@@ -125,13 +125,23 @@ func TestLearn(t *testing.T) {
 		t.Error("an opening that failed is none")
 	}
 	d.fail = nil
-	open("told", false, 1+1)
+	open("told", false, 1)
 	if string(d.spec.Witness) != "of another host" || d.spec.Seen != 5 {
 		t.Errorf("the driver is reminded of %q and %d", d.spec.Witness, d.spec.Seen)
 	}
 	open("told", false, 1)
 	if string(d.spec.Witness) != "as it was" {
 		t.Errorf("the driver is reminded of %q once this host knows the board itself", d.spec.Witness)
+	}
+	for _, c := range []struct {
+		position driver.Position
+		want     string
+	}{{6, "as it was"}, {7, "as it was"}, {8, "later"}} {
+		known.Learn("told", acknowledged.Board{Position: c.position, Witness: []byte("later")})
+		open("told", false, 1)
+		if string(d.spec.Witness) != c.want {
+			t.Errorf("at 7 here and at %d there the driver is reminded of %q, want %q", c.position, d.spec.Witness, c.want)
+		}
 	}
 	open("untold", true, 1)
 	known.Learn("of an older host", acknowledged.Board{})

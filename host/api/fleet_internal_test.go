@@ -36,6 +36,8 @@ type sharedStore struct {
 type door struct {
 	driver.Driver
 
+	opened sync.Map // of driver.BoardSpec, by the boards' names
+
 	mu     sync.Mutex
 	shut   chan struct{} // closed when it is opened; nil: it is open
 	away   bool          // the store refuses posts, since it cannot be reached
@@ -47,6 +49,7 @@ func (*door) Close() error { return nil }
 
 // OpenBoard declares what a store of its own would.
 func (d *door) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.BoardStatus, error) {
+	d.opened.Store(spec.Name, spec)
 	status, err := d.Driver.OpenBoard(ctx, spec)
 	status.Durability = driver.Durable
 	return status, err
@@ -118,6 +121,8 @@ type member struct {
 	follows follows
 	bodies  atomic.Int64           // bytes that were read of the bodies of posts
 	answers atomic.Pointer[[]byte] // what it answers when other servers look or search; nil: what it should
+
+	heard sync.Map // of the positions that other servers told it of, by the boards' keys
 
 	other *member
 }
@@ -194,7 +199,7 @@ func startMember(t testing.TB, store *sharedStore, set ...func(*config.Config)) 
 	if m.Server, err = NewServer(m.host, Config{Logger: logger, Listeners: ports}); err != nil {
 		t.Fatal(err)
 	}
-	m.handler = m.instead(m.follows.watch(counts(&m.bodies, m.handler)))
+	m.handler = m.hears(m.instead(m.follows.watch(counts(&m.bodies, m.handler))))
 	m.peers.transport.HTTP2.SendPingTimeout = time.Minute // on a busy machine a server that goes on may be silent for seconds
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)

@@ -126,6 +126,11 @@ func (s *Server) fleetPage(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case standPath:
 		told(s, w, r, func(ctx context.Context, q host.Look) any { return h.Stand(ctx, q) })
+	case rememberPath:
+		told(s, w, r, func(_ context.Context, boards []host.Remembered) any {
+			h.Remember(boards)
+			return struct{}{}
+		})
 	case findPath:
 		told(s, w, r, func(ctx context.Context, q host.Find) any { return h.Find(ctx, q) })
 	default:

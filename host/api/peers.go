@@ -51,11 +51,12 @@ const (
 )
 
 // Where servers ask each other whether boards are open, how they stand, and what a search
-// finds on them.
+// finds on them, and where they tell each other what they remember of them.
 const (
-	hasOpenPath = "/boardd.fleet/HasOpen"
-	standPath   = "/boardd.fleet/Stand"
-	findPath    = "/boardd.fleet/Find"
+	hasOpenPath  = "/boardd.fleet/HasOpen"
+	standPath    = "/boardd.fleet/Stand"
+	findPath     = "/boardd.fleet/Find"
+	rememberPath = "/boardd.fleet/Remember"
 )
 
 // peers are the other servers of a fleet, with one connection for each thousand calls
@@ -288,6 +289,11 @@ func (p *peers) HasOpen(ctx context.Context, of fleet.Seen, boards []catalog.At,
 	var told hasOpen
 	err := p.ask(ctx, o, hasOpenPath, hasOpen{Boards: boards[:min(len(boards), maxHasOpen)], Warm: warm}, &told)
 	return told.Open, err
+}
+
+// Remember tells a server what this one remembers of boards.
+func (p *peers) Remember(ctx context.Context, to fleet.Seen, boards []host.Remembered) error {
+	return p.askSoon(ctx, to, rememberPath, boards, &struct{}{})
 }
 
 // Stand asks a server how boards stand that it has.

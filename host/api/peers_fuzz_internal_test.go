@@ -20,7 +20,7 @@ import (
 // passedPaths are what servers ask each other, and all calls that can be passed on but for
 // streams.
 func passedPaths() []string {
-	all := []string{hasOpenPath, standPath, findPath}
+	all := []string{hasOpenPath, standPath, findPath, rememberPath}
 	for i := range boardMethods().Len() {
 		if m := boardMethods().Get(i); !m.IsStreamingServer() {
 			all = append(all, "/"+boarddv1connect.BoardServiceName+"/"+string(m.Name()))
@@ -45,6 +45,7 @@ func FuzzPassed(f *testing.F) {
 	}
 	for _, body := range []string{
 		`{"boards":[{"Tenant":"default","Name":"b1"},{"Tenant":"","Name":"\u0000"}],"warm":true,"counts":true,"went":true}`,
+		`[{"at":{"Tenant":"default","Name":"b1"},"id":"x","move":"y","position":7,"witness":"AAAA"},{}]`,
 		`{"boards":["b1","b1","none"],"query":{"filter":"priority = HIGH"},"within":1000000,"caller":{"tenant":"default","roles":["tenant-admin"]}}`,
 		`{"board":"b1","jobs":[{"name":"n","details":{"a":1},"after":[{"uuid":"00000000-0000-0000-0000-000000000001"}]}]}`,
 		`{"board":"b1","owner":"w","max":3,"lease":"30s","requestId":"r","filter":"name = \"n\""}`,

@@ -50,7 +50,7 @@ func (s *Server) routes(h *host.Host, pages Pages) {
 	s.mux.Handle(grpchealth.NewHandler(&checker{host: h}, codecs(), compression(), connect.WithReadMaxBytes(1<<20)))
 
 	if s.peers != nil {
-		for _, path := range []string{hasOpenPath, standPath, findPath} {
+		for _, path := range []string{hasOpenPath, standPath, findPath, rememberPath} {
 			s.mux.HandleFunc("POST "+path, s.fleetPage)
 		}
 	}
