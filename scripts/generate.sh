@@ -43,7 +43,7 @@ if [ -f sdk/plugin/driver.proto ]; then
     driver.proto
   # Results are read by sdk/plugin/internal/wire in one pass. Statuses, findings and documents quote
   # what lies in a store, which may be no UTF-8, and the standard runtime refuses that.
-  go run ./internal/prune -safe Batch,ReadRequest,Records,ScanRequest,Page,Changes,BoardSpec,BoardStatus,Findings,Documents,DocumentChanges -written BatchResult \
+  go run ./internal/prune -safe Batch,ReadRequest,Records,ScanRequest,Page,Changes,BoardSpec,BoardStatus,Findings,Documents,DocumentChanges,Inboxes -written BatchResult \
     sdk/plugin/internal/pb/driver.pb.go sdk/plugin/internal/pb/driver_vtproto.pb.go
 fi
 

@@ -186,6 +186,18 @@ func (s *Supervisor) Watch(ctx context.Context, board string, after driver.Posit
 	return stream(ctx, s, board, func(d driver.Driver) iter.Seq2[driver.Changes, error] { return d.Watch(ctx, board, after) })
 }
 
+// WatchInboxes ends with Unavailable when its process goes away.
+func (s *Supervisor) WatchInboxes(ctx context.Context) iter.Seq2[[]string, error] {
+	return stream(ctx, s, "", func(d driver.Driver) iter.Seq2[[]string, error] {
+		if waker, ok := d.(driver.Waker); ok {
+			return waker.WatchInboxes(ctx)
+		}
+		return func(yield func([]string, error) bool) {
+			yield(nil, job.Errorf(job.Unsupported, "the driver does not tell for which boards postings are left"))
+		}
+	})
+}
+
 // Backup ends with Unavailable when its process goes away.
 func (s *Supervisor) Backup(ctx context.Context) iter.Seq2[driver.BackupPart, error] {
 	return stream(ctx, s, "", func(d driver.Driver) iter.Seq2[driver.BackupPart, error] {

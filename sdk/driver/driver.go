@@ -51,6 +51,7 @@ type Info struct {
 
 	Logbooks bool // it can show TaskFlow's logbooks, see LogbookSpace
 	OneHost  bool // a store is for one driver at a time: opening it again meanwhile is an error
+	Wakes    bool // the driver is a Waker
 }
 
 // Config is what a driver is opened with.

@@ -13,7 +13,9 @@ var inboxChecks = []check{
 	{name: "inbox/waits", run: inboxWaits},
 	{name: "inbox/refuse", run: inboxRefuse},
 	{name: "inbox/invalid", run: inboxInvalid},
+	{name: "inbox/wakes", run: inboxWakes},
 	{name: "hosts/inbox", run: ofCrowd((*crowd).takeIn)},
+	{name: "hosts/wakes", run: hostsWakes},
 }
 
 // hasInbox reports whether the driver has an inbox, and the harness leaves postings in it.

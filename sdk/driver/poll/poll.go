@@ -114,6 +114,30 @@ func Changes(ctx context.Context, bell *Bell, after driver.Position,
 	}
 }
 
+// Inboxes implements driver.Waker. look returns the boards that have not been named yet; none says
+// that there are no more for now.
+func Inboxes(ctx context.Context, bell *Bell, look func(ctx context.Context) ([]string, error)) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		for {
+			rung := bell.next()
+			boards, err := look(ctx)
+			switch {
+			case err != nil:
+			case len(boards) > 0:
+				if !yield(boards, nil) {
+					return
+				}
+			default:
+				err = bell.wait(ctx, rung, time.Time{})
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
 // Documents implements Watch for a space whose store keeps no changes of it: at each
 // ring it compares what is there with what it has sent. list returns every document
 // that is there; it may leave out Data where fresh returns false.

@@ -850,6 +850,7 @@ type InfoResponse struct {
 	ExecStream    bool                   `protobuf:"varint,6,opt,name=exec_stream,json=execStream,proto3" json:"exec_stream,omitempty"` // Exec is there; otherwise ExecBatch is called
 	Logbooks      bool                   `protobuf:"varint,7,opt,name=logbooks,proto3" json:"logbooks,omitempty"`                       // it can show TaskFlow's logbooks, in the space "taskflow-logbooks"
 	OneHost       bool                   `protobuf:"varint,8,opt,name=one_host,json=oneHost,proto3" json:"one_host,omitempty"`          // a store is for one driver at a time; a second one is refused in Configure, or in OpenBoard
+	Wakes         bool                   `protobuf:"varint,9,opt,name=wakes,proto3" json:"wakes,omitempty"`                             // WatchInboxes is there
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -936,6 +937,13 @@ func (x *InfoResponse) GetLogbooks() bool {
 func (x *InfoResponse) GetOneHost() bool {
 	if x != nil {
 		return x.OneHost
+	}
+	return false
+}
+
+func (x *InfoResponse) GetWakes() bool {
+	if x != nil {
+		return x.Wakes
 	}
 	return false
 }
@@ -4504,6 +4512,86 @@ func (x *Change) GetSparse() bool {
 	return false
 }
 
+type WatchInboxesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchInboxesRequest) Reset() {
+	*x = WatchInboxesRequest{}
+	mi := &file_driver_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchInboxesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchInboxesRequest) ProtoMessage() {}
+
+func (x *WatchInboxesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchInboxesRequest.ProtoReflect.Descriptor instead.
+func (*WatchInboxesRequest) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{44}
+}
+
+type Inboxes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Boards        []string               `protobuf:"bytes,1,rep,name=boards,proto3" json:"boards,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Inboxes) Reset() {
+	*x = Inboxes{}
+	mi := &file_driver_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Inboxes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Inboxes) ProtoMessage() {}
+
+func (x *Inboxes) ProtoReflect() protoreflect.Message {
+	mi := &file_driver_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Inboxes.ProtoReflect.Descriptor instead.
+func (*Inboxes) Descriptor() ([]byte, []int) {
+	return file_driver_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *Inboxes) GetBoards() []string {
+	if x != nil {
+		return x.Boards
+	}
+	return nil
+}
+
 type CountRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Board         string                 `protobuf:"bytes,1,opt,name=board,proto3" json:"board,omitempty"`
@@ -4513,7 +4601,7 @@ type CountRequest struct {
 
 func (x *CountRequest) Reset() {
 	*x = CountRequest{}
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4613,7 @@ func (x *CountRequest) String() string {
 func (*CountRequest) ProtoMessage() {}
 
 func (x *CountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[44]
+	mi := &file_driver_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4626,7 @@ func (x *CountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRequest.ProtoReflect.Descriptor instead.
 func (*CountRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{44}
+	return file_driver_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CountRequest) GetBoard() string {
@@ -4565,7 +4653,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4577,7 +4665,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[45]
+	mi := &file_driver_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4590,7 +4678,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{45}
+	return file_driver_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Counts) GetOpen() int64 {
@@ -4665,7 +4753,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4677,7 +4765,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[46]
+	mi := &file_driver_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4690,7 +4778,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{46}
+	return file_driver_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExamineRequest) GetBoard() string {
@@ -4709,7 +4797,7 @@ type Findings struct {
 
 func (x *Findings) Reset() {
 	*x = Findings{}
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4721,7 +4809,7 @@ func (x *Findings) String() string {
 func (*Findings) ProtoMessage() {}
 
 func (x *Findings) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[47]
+	mi := &file_driver_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4734,7 +4822,7 @@ func (x *Findings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Findings.ProtoReflect.Descriptor instead.
 func (*Findings) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{47}
+	return file_driver_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Findings) GetList() []*Finding {
@@ -4757,7 +4845,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4769,7 +4857,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[48]
+	mi := &file_driver_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4782,7 +4870,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{48}
+	return file_driver_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Finding) GetCode() string {
@@ -4828,7 +4916,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +4928,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[49]
+	mi := &file_driver_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +4941,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{49}
+	return file_driver_proto_rawDescGZIP(), []int{51}
 }
 
 type BackupPart struct {
@@ -4867,7 +4955,7 @@ type BackupPart struct {
 
 func (x *BackupPart) Reset() {
 	*x = BackupPart{}
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +4967,7 @@ func (x *BackupPart) String() string {
 func (*BackupPart) ProtoMessage() {}
 
 func (x *BackupPart) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[50]
+	mi := &file_driver_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +4980,7 @@ func (x *BackupPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupPart.ProtoReflect.Descriptor instead.
 func (*BackupPart) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{50}
+	return file_driver_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BackupPart) GetName() string {
@@ -4929,7 +5017,7 @@ type Document struct {
 
 func (x *Document) Reset() {
 	*x = Document{}
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4941,7 +5029,7 @@ func (x *Document) String() string {
 func (*Document) ProtoMessage() {}
 
 func (x *Document) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[51]
+	mi := &file_driver_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4954,7 +5042,7 @@ func (x *Document) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Document.ProtoReflect.Descriptor instead.
 func (*Document) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{51}
+	return file_driver_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Document) GetName() string {
@@ -4997,7 +5085,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +5097,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[52]
+	mi := &file_driver_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5022,7 +5110,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{52}
+	return file_driver_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Space) GetBoard() string {
@@ -5052,7 +5140,7 @@ type DocumentRequest struct {
 
 func (x *DocumentRequest) Reset() {
 	*x = DocumentRequest{}
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5064,7 +5152,7 @@ func (x *DocumentRequest) String() string {
 func (*DocumentRequest) ProtoMessage() {}
 
 func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[53]
+	mi := &file_driver_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5077,7 +5165,7 @@ func (x *DocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentRequest.ProtoReflect.Descriptor instead.
 func (*DocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{53}
+	return file_driver_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DocumentRequest) GetSpace() *Space {
@@ -5114,7 +5202,7 @@ type PutDocumentRequest struct {
 
 func (x *PutDocumentRequest) Reset() {
 	*x = PutDocumentRequest{}
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5126,7 +5214,7 @@ func (x *PutDocumentRequest) String() string {
 func (*PutDocumentRequest) ProtoMessage() {}
 
 func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[54]
+	mi := &file_driver_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5139,7 +5227,7 @@ func (x *PutDocumentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentRequest.ProtoReflect.Descriptor instead.
 func (*PutDocumentRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{54}
+	return file_driver_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PutDocumentRequest) GetSpace() *Space {
@@ -5172,7 +5260,7 @@ type PutDocumentResponse struct {
 
 func (x *PutDocumentResponse) Reset() {
 	*x = PutDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5184,7 +5272,7 @@ func (x *PutDocumentResponse) String() string {
 func (*PutDocumentResponse) ProtoMessage() {}
 
 func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[55]
+	mi := &file_driver_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5197,7 +5285,7 @@ func (x *PutDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDocumentResponse.ProtoReflect.Descriptor instead.
 func (*PutDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{55}
+	return file_driver_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PutDocumentResponse) GetVersion() uint64 {
@@ -5215,7 +5303,7 @@ type DeleteDocumentResponse struct {
 
 func (x *DeleteDocumentResponse) Reset() {
 	*x = DeleteDocumentResponse{}
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5227,7 +5315,7 @@ func (x *DeleteDocumentResponse) String() string {
 func (*DeleteDocumentResponse) ProtoMessage() {}
 
 func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[56]
+	mi := &file_driver_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5240,7 +5328,7 @@ func (x *DeleteDocumentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDocumentResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDocumentResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{56}
+	return file_driver_proto_rawDescGZIP(), []int{58}
 }
 
 // ListDocumentsRequest asks for up to limit documents whose names come after the
@@ -5256,7 +5344,7 @@ type ListDocumentsRequest struct {
 
 func (x *ListDocumentsRequest) Reset() {
 	*x = ListDocumentsRequest{}
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5268,7 +5356,7 @@ func (x *ListDocumentsRequest) String() string {
 func (*ListDocumentsRequest) ProtoMessage() {}
 
 func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[57]
+	mi := &file_driver_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5281,7 +5369,7 @@ func (x *ListDocumentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDocumentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDocumentsRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{57}
+	return file_driver_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListDocumentsRequest) GetSpace() *Space {
@@ -5314,7 +5402,7 @@ type Documents struct {
 
 func (x *Documents) Reset() {
 	*x = Documents{}
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5326,7 +5414,7 @@ func (x *Documents) String() string {
 func (*Documents) ProtoMessage() {}
 
 func (x *Documents) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[58]
+	mi := &file_driver_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5339,7 +5427,7 @@ func (x *Documents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Documents.ProtoReflect.Descriptor instead.
 func (*Documents) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{58}
+	return file_driver_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Documents) GetDocuments() []*Document {
@@ -5358,7 +5446,7 @@ type DocWatchRequest struct {
 
 func (x *DocWatchRequest) Reset() {
 	*x = DocWatchRequest{}
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5370,7 +5458,7 @@ func (x *DocWatchRequest) String() string {
 func (*DocWatchRequest) ProtoMessage() {}
 
 func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[59]
+	mi := &file_driver_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5383,7 +5471,7 @@ func (x *DocWatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocWatchRequest.ProtoReflect.Descriptor instead.
 func (*DocWatchRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{59}
+	return file_driver_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DocWatchRequest) GetSpace() *Space {
@@ -5402,7 +5490,7 @@ type DocumentChanges struct {
 
 func (x *DocumentChanges) Reset() {
 	*x = DocumentChanges{}
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5414,7 +5502,7 @@ func (x *DocumentChanges) String() string {
 func (*DocumentChanges) ProtoMessage() {}
 
 func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[60]
+	mi := &file_driver_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5427,7 +5515,7 @@ func (x *DocumentChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChanges.ProtoReflect.Descriptor instead.
 func (*DocumentChanges) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{60}
+	return file_driver_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DocumentChanges) GetChanges() []*DocumentChange {
@@ -5449,7 +5537,7 @@ type DocumentChange struct {
 
 func (x *DocumentChange) Reset() {
 	*x = DocumentChange{}
-	mi := &file_driver_proto_msgTypes[61]
+	mi := &file_driver_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5461,7 +5549,7 @@ func (x *DocumentChange) String() string {
 func (*DocumentChange) ProtoMessage() {}
 
 func (x *DocumentChange) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[61]
+	mi := &file_driver_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5474,7 +5562,7 @@ func (x *DocumentChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DocumentChange.ProtoReflect.Descriptor instead.
 func (*DocumentChange) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{61}
+	return file_driver_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DocumentChange) GetDocument() *Document {
@@ -5510,7 +5598,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_driver_proto_msgTypes[62]
+	mi := &file_driver_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5522,7 +5610,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[62]
+	mi := &file_driver_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5535,7 +5623,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{62}
+	return file_driver_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *HealthRequest) GetUsage() bool {
@@ -5559,7 +5647,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_driver_proto_msgTypes[63]
+	mi := &file_driver_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5571,7 +5659,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[63]
+	mi := &file_driver_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5584,7 +5672,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{63}
+	return file_driver_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *HealthResponse) GetUsedBytes() int64 {
@@ -5616,7 +5704,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_driver_proto_msgTypes[64]
+	mi := &file_driver_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5628,7 +5716,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[64]
+	mi := &file_driver_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5641,7 +5729,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{64}
+	return file_driver_proto_rawDescGZIP(), []int{66}
 }
 
 type DrainResponse struct {
@@ -5652,7 +5740,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_driver_proto_msgTypes[65]
+	mi := &file_driver_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5664,7 +5752,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_driver_proto_msgTypes[65]
+	mi := &file_driver_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5677,7 +5765,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_driver_proto_rawDescGZIP(), []int{65}
+	return file_driver_proto_rawDescGZIP(), []int{67}
 }
 
 var File_driver_proto protoreflect.FileDescriptor
@@ -5685,7 +5773,7 @@ var File_driver_proto protoreflect.FileDescriptor
 const file_driver_proto_rawDesc = "" +
 	"\n" +
 	"\fdriver.proto\x12\x10boardd.driver.v1\"\r\n" +
-	"\vInfoRequest\"\x90\x02\n" +
+	"\vInfoRequest\"\xa6\x02\n" +
 	"\fInfoResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
@@ -5695,7 +5783,8 @@ const file_driver_proto_rawDesc = "" +
 	"\vexec_stream\x18\x06 \x01(\bR\n" +
 	"execStream\x12\x1a\n" +
 	"\blogbooks\x18\a \x01(\bR\blogbooks\x12\x19\n" +
-	"\bone_host\x18\b \x01(\bR\aoneHost\"i\n" +
+	"\bone_host\x18\b \x01(\bR\aoneHost\x12\x14\n" +
+	"\x05wakes\x18\t \x01(\bR\x05wakes\"i\n" +
 	"\x06Schema\x12/\n" +
 	"\x06fields\x18\x01 \x03(\v2\x17.boardd.driver.v1.FieldR\x06fields\x12.\n" +
 	"\x06one_of\x18\x02 \x03(\v2\x17.boardd.driver.v1.NamesR\x05oneOf\"\x1d\n" +
@@ -6012,7 +6101,10 @@ const file_driver_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05owner\x18\x06 \x01(\tR\x05owner\x120\n" +
 	"\x06record\x18\a \x01(\v2\x18.boardd.driver.v1.RecordR\x06record\x12\x16\n" +
-	"\x06sparse\x18\b \x01(\bR\x06sparse\"$\n" +
+	"\x06sparse\x18\b \x01(\bR\x06sparse\"\x15\n" +
+	"\x13WatchInboxesRequest\"!\n" +
+	"\aInboxes\x12\x16\n" +
+	"\x06boards\x18\x01 \x03(\tR\x06boards\"$\n" +
 	"\fCountRequest\x12\x14\n" +
 	"\x05board\x18\x01 \x01(\tR\x05board\"\xca\x02\n" +
 	"\x06Counts\x12\x12\n" +
@@ -6195,7 +6287,7 @@ const file_driver_proto_rawDesc = "" +
 	"\rSEVERITY_NONE\x10\x00\x12\x11\n" +
 	"\rSEVERITY_NOTE\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x14\n" +
-	"\x10SEVERITY_PROBLEM\x10\x032\xe3\f\n" +
+	"\x10SEVERITY_PROBLEM\x10\x032\xb7\r\n" +
 	"\x06Driver\x12E\n" +
 	"\x04Info\x12\x1d.boardd.driver.v1.InfoRequest\x1a\x1e.boardd.driver.v1.InfoResponse\x12T\n" +
 	"\tConfigure\x12\".boardd.driver.v1.ConfigureRequest\x1a#.boardd.driver.v1.ConfigureResponse\x12N\n" +
@@ -6206,7 +6298,8 @@ const file_driver_proto_rawDesc = "" +
 	"\tExecBatch\x12\x17.boardd.driver.v1.Batch\x1a\x1d.boardd.driver.v1.BatchResult\x12B\n" +
 	"\x04Read\x12\x1d.boardd.driver.v1.ReadRequest\x1a\x19.boardd.driver.v1.Records0\x01\x12?\n" +
 	"\x04Scan\x12\x1d.boardd.driver.v1.ScanRequest\x1a\x16.boardd.driver.v1.Page0\x01\x12D\n" +
-	"\x05Watch\x12\x1e.boardd.driver.v1.WatchRequest\x1a\x19.boardd.driver.v1.Changes0\x01\x12A\n" +
+	"\x05Watch\x12\x1e.boardd.driver.v1.WatchRequest\x1a\x19.boardd.driver.v1.Changes0\x01\x12R\n" +
+	"\fWatchInboxes\x12%.boardd.driver.v1.WatchInboxesRequest\x1a\x19.boardd.driver.v1.Inboxes0\x01\x12A\n" +
 	"\x05Count\x12\x1e.boardd.driver.v1.CountRequest\x1a\x18.boardd.driver.v1.Counts\x12I\n" +
 	"\aExamine\x12 .boardd.driver.v1.ExamineRequest\x1a\x1a.boardd.driver.v1.Findings0\x01\x12I\n" +
 	"\x06Backup\x12\x1f.boardd.driver.v1.BackupRequest\x1a\x1c.boardd.driver.v1.BackupPart0\x01\x12T\n" +
@@ -6232,7 +6325,7 @@ func file_driver_proto_rawDescGZIP() []byte {
 }
 
 var file_driver_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_driver_proto_goTypes = []any{
 	(MoveStep)(0),                  // 0: boardd.driver.v1.MoveStep
 	(Kind)(0),                      // 1: boardd.driver.v1.Kind
@@ -6289,29 +6382,31 @@ var file_driver_proto_goTypes = []any{
 	(*WatchRequest)(nil),           // 52: boardd.driver.v1.WatchRequest
 	(*Changes)(nil),                // 53: boardd.driver.v1.Changes
 	(*Change)(nil),                 // 54: boardd.driver.v1.Change
-	(*CountRequest)(nil),           // 55: boardd.driver.v1.CountRequest
-	(*Counts)(nil),                 // 56: boardd.driver.v1.Counts
-	(*ExamineRequest)(nil),         // 57: boardd.driver.v1.ExamineRequest
-	(*Findings)(nil),               // 58: boardd.driver.v1.Findings
-	(*Finding)(nil),                // 59: boardd.driver.v1.Finding
-	(*BackupRequest)(nil),          // 60: boardd.driver.v1.BackupRequest
-	(*BackupPart)(nil),             // 61: boardd.driver.v1.BackupPart
-	(*Document)(nil),               // 62: boardd.driver.v1.Document
-	(*Space)(nil),                  // 63: boardd.driver.v1.Space
-	(*DocumentRequest)(nil),        // 64: boardd.driver.v1.DocumentRequest
-	(*PutDocumentRequest)(nil),     // 65: boardd.driver.v1.PutDocumentRequest
-	(*PutDocumentResponse)(nil),    // 66: boardd.driver.v1.PutDocumentResponse
-	(*DeleteDocumentResponse)(nil), // 67: boardd.driver.v1.DeleteDocumentResponse
-	(*ListDocumentsRequest)(nil),   // 68: boardd.driver.v1.ListDocumentsRequest
-	(*Documents)(nil),              // 69: boardd.driver.v1.Documents
-	(*DocWatchRequest)(nil),        // 70: boardd.driver.v1.DocWatchRequest
-	(*DocumentChanges)(nil),        // 71: boardd.driver.v1.DocumentChanges
-	(*DocumentChange)(nil),         // 72: boardd.driver.v1.DocumentChange
-	(*HealthRequest)(nil),          // 73: boardd.driver.v1.HealthRequest
-	(*HealthResponse)(nil),         // 74: boardd.driver.v1.HealthResponse
-	(*DrainRequest)(nil),           // 75: boardd.driver.v1.DrainRequest
-	(*DrainResponse)(nil),          // 76: boardd.driver.v1.DrainResponse
-	nil,                            // 77: boardd.driver.v1.Counts.LimitsEntry
+	(*WatchInboxesRequest)(nil),    // 55: boardd.driver.v1.WatchInboxesRequest
+	(*Inboxes)(nil),                // 56: boardd.driver.v1.Inboxes
+	(*CountRequest)(nil),           // 57: boardd.driver.v1.CountRequest
+	(*Counts)(nil),                 // 58: boardd.driver.v1.Counts
+	(*ExamineRequest)(nil),         // 59: boardd.driver.v1.ExamineRequest
+	(*Findings)(nil),               // 60: boardd.driver.v1.Findings
+	(*Finding)(nil),                // 61: boardd.driver.v1.Finding
+	(*BackupRequest)(nil),          // 62: boardd.driver.v1.BackupRequest
+	(*BackupPart)(nil),             // 63: boardd.driver.v1.BackupPart
+	(*Document)(nil),               // 64: boardd.driver.v1.Document
+	(*Space)(nil),                  // 65: boardd.driver.v1.Space
+	(*DocumentRequest)(nil),        // 66: boardd.driver.v1.DocumentRequest
+	(*PutDocumentRequest)(nil),     // 67: boardd.driver.v1.PutDocumentRequest
+	(*PutDocumentResponse)(nil),    // 68: boardd.driver.v1.PutDocumentResponse
+	(*DeleteDocumentResponse)(nil), // 69: boardd.driver.v1.DeleteDocumentResponse
+	(*ListDocumentsRequest)(nil),   // 70: boardd.driver.v1.ListDocumentsRequest
+	(*Documents)(nil),              // 71: boardd.driver.v1.Documents
+	(*DocWatchRequest)(nil),        // 72: boardd.driver.v1.DocWatchRequest
+	(*DocumentChanges)(nil),        // 73: boardd.driver.v1.DocumentChanges
+	(*DocumentChange)(nil),         // 74: boardd.driver.v1.DocumentChange
+	(*HealthRequest)(nil),          // 75: boardd.driver.v1.HealthRequest
+	(*HealthResponse)(nil),         // 76: boardd.driver.v1.HealthResponse
+	(*DrainRequest)(nil),           // 77: boardd.driver.v1.DrainRequest
+	(*DrainResponse)(nil),          // 78: boardd.driver.v1.DrainResponse
+	nil,                            // 79: boardd.driver.v1.Counts.LimitsEntry
 }
 var file_driver_proto_depIdxs = []int32{
 	13, // 0: boardd.driver.v1.InfoResponse.config:type_name -> boardd.driver.v1.Schema
@@ -6362,17 +6457,17 @@ var file_driver_proto_depIdxs = []int32{
 	54, // 45: boardd.driver.v1.Changes.list:type_name -> boardd.driver.v1.Change
 	6,  // 46: boardd.driver.v1.Change.event:type_name -> boardd.driver.v1.Event
 	45, // 47: boardd.driver.v1.Change.record:type_name -> boardd.driver.v1.Record
-	77, // 48: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
-	59, // 49: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
+	79, // 48: boardd.driver.v1.Counts.limits:type_name -> boardd.driver.v1.Counts.LimitsEntry
+	61, // 49: boardd.driver.v1.Findings.list:type_name -> boardd.driver.v1.Finding
 	10, // 50: boardd.driver.v1.Finding.severity:type_name -> boardd.driver.v1.Severity
-	63, // 51: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
-	63, // 52: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
-	62, // 53: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
-	63, // 54: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
-	62, // 55: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
-	63, // 56: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
-	72, // 57: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
-	62, // 58: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
+	65, // 51: boardd.driver.v1.DocumentRequest.space:type_name -> boardd.driver.v1.Space
+	65, // 52: boardd.driver.v1.PutDocumentRequest.space:type_name -> boardd.driver.v1.Space
+	64, // 53: boardd.driver.v1.PutDocumentRequest.document:type_name -> boardd.driver.v1.Document
+	65, // 54: boardd.driver.v1.ListDocumentsRequest.space:type_name -> boardd.driver.v1.Space
+	64, // 55: boardd.driver.v1.Documents.documents:type_name -> boardd.driver.v1.Document
+	65, // 56: boardd.driver.v1.DocWatchRequest.space:type_name -> boardd.driver.v1.Space
+	74, // 57: boardd.driver.v1.DocumentChanges.changes:type_name -> boardd.driver.v1.DocumentChange
+	64, // 58: boardd.driver.v1.DocumentChange.document:type_name -> boardd.driver.v1.Document
 	11, // 59: boardd.driver.v1.Driver.Info:input_type -> boardd.driver.v1.InfoRequest
 	16, // 60: boardd.driver.v1.Driver.Configure:input_type -> boardd.driver.v1.ConfigureRequest
 	18, // 61: boardd.driver.v1.Driver.Migrate:input_type -> boardd.driver.v1.MigrateRequest
@@ -6383,40 +6478,42 @@ var file_driver_proto_depIdxs = []int32{
 	47, // 66: boardd.driver.v1.Driver.Read:input_type -> boardd.driver.v1.ReadRequest
 	49, // 67: boardd.driver.v1.Driver.Scan:input_type -> boardd.driver.v1.ScanRequest
 	52, // 68: boardd.driver.v1.Driver.Watch:input_type -> boardd.driver.v1.WatchRequest
-	55, // 69: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
-	57, // 70: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
-	60, // 71: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
-	25, // 72: boardd.driver.v1.Driver.MoveBoard:input_type -> boardd.driver.v1.MoveBoardRequest
-	64, // 73: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
-	65, // 74: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
-	64, // 75: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
-	68, // 76: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
-	70, // 77: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
-	73, // 78: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
-	75, // 79: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
-	12, // 80: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
-	17, // 81: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
-	19, // 82: boardd.driver.v1.Driver.Migrate:output_type -> boardd.driver.v1.MigrateResponse
-	21, // 83: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
-	24, // 84: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
-	29, // 85: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
-	29, // 86: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
-	48, // 87: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
-	50, // 88: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
-	53, // 89: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
-	56, // 90: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
-	58, // 91: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
-	61, // 92: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
-	26, // 93: boardd.driver.v1.Driver.MoveBoard:output_type -> boardd.driver.v1.MoveBoardResponse
-	62, // 94: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
-	66, // 95: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
-	67, // 96: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
-	69, // 97: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
-	71, // 98: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
-	74, // 99: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
-	76, // 100: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
-	80, // [80:101] is the sub-list for method output_type
-	59, // [59:80] is the sub-list for method input_type
+	55, // 69: boardd.driver.v1.Driver.WatchInboxes:input_type -> boardd.driver.v1.WatchInboxesRequest
+	57, // 70: boardd.driver.v1.Driver.Count:input_type -> boardd.driver.v1.CountRequest
+	59, // 71: boardd.driver.v1.Driver.Examine:input_type -> boardd.driver.v1.ExamineRequest
+	62, // 72: boardd.driver.v1.Driver.Backup:input_type -> boardd.driver.v1.BackupRequest
+	25, // 73: boardd.driver.v1.Driver.MoveBoard:input_type -> boardd.driver.v1.MoveBoardRequest
+	66, // 74: boardd.driver.v1.Driver.GetDocument:input_type -> boardd.driver.v1.DocumentRequest
+	67, // 75: boardd.driver.v1.Driver.PutDocument:input_type -> boardd.driver.v1.PutDocumentRequest
+	66, // 76: boardd.driver.v1.Driver.DeleteDocument:input_type -> boardd.driver.v1.DocumentRequest
+	70, // 77: boardd.driver.v1.Driver.ListDocuments:input_type -> boardd.driver.v1.ListDocumentsRequest
+	72, // 78: boardd.driver.v1.Driver.DocWatch:input_type -> boardd.driver.v1.DocWatchRequest
+	75, // 79: boardd.driver.v1.Driver.Health:input_type -> boardd.driver.v1.HealthRequest
+	77, // 80: boardd.driver.v1.Driver.Drain:input_type -> boardd.driver.v1.DrainRequest
+	12, // 81: boardd.driver.v1.Driver.Info:output_type -> boardd.driver.v1.InfoResponse
+	17, // 82: boardd.driver.v1.Driver.Configure:output_type -> boardd.driver.v1.ConfigureResponse
+	19, // 83: boardd.driver.v1.Driver.Migrate:output_type -> boardd.driver.v1.MigrateResponse
+	21, // 84: boardd.driver.v1.Driver.OpenBoard:output_type -> boardd.driver.v1.BoardStatus
+	24, // 85: boardd.driver.v1.Driver.DropBoard:output_type -> boardd.driver.v1.DropBoardResponse
+	29, // 86: boardd.driver.v1.Driver.Exec:output_type -> boardd.driver.v1.BatchResult
+	29, // 87: boardd.driver.v1.Driver.ExecBatch:output_type -> boardd.driver.v1.BatchResult
+	48, // 88: boardd.driver.v1.Driver.Read:output_type -> boardd.driver.v1.Records
+	50, // 89: boardd.driver.v1.Driver.Scan:output_type -> boardd.driver.v1.Page
+	53, // 90: boardd.driver.v1.Driver.Watch:output_type -> boardd.driver.v1.Changes
+	56, // 91: boardd.driver.v1.Driver.WatchInboxes:output_type -> boardd.driver.v1.Inboxes
+	58, // 92: boardd.driver.v1.Driver.Count:output_type -> boardd.driver.v1.Counts
+	60, // 93: boardd.driver.v1.Driver.Examine:output_type -> boardd.driver.v1.Findings
+	63, // 94: boardd.driver.v1.Driver.Backup:output_type -> boardd.driver.v1.BackupPart
+	26, // 95: boardd.driver.v1.Driver.MoveBoard:output_type -> boardd.driver.v1.MoveBoardResponse
+	64, // 96: boardd.driver.v1.Driver.GetDocument:output_type -> boardd.driver.v1.Document
+	68, // 97: boardd.driver.v1.Driver.PutDocument:output_type -> boardd.driver.v1.PutDocumentResponse
+	69, // 98: boardd.driver.v1.Driver.DeleteDocument:output_type -> boardd.driver.v1.DeleteDocumentResponse
+	71, // 99: boardd.driver.v1.Driver.ListDocuments:output_type -> boardd.driver.v1.Documents
+	73, // 100: boardd.driver.v1.Driver.DocWatch:output_type -> boardd.driver.v1.DocumentChanges
+	76, // 101: boardd.driver.v1.Driver.Health:output_type -> boardd.driver.v1.HealthResponse
+	78, // 102: boardd.driver.v1.Driver.Drain:output_type -> boardd.driver.v1.DrainResponse
+	81, // [81:103] is the sub-list for method output_type
+	59, // [59:81] is the sub-list for method input_type
 	59, // [59:59] is the sub-list for extension type_name
 	59, // [59:59] is the sub-list for extension extendee
 	0,  // [0:59] is the sub-list for field type_name
@@ -6434,14 +6531,14 @@ func file_driver_proto_init() {
 	file_driver_proto_msgTypes[28].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[33].OneofWrappers = []any{}
 	file_driver_proto_msgTypes[34].OneofWrappers = []any{}
-	file_driver_proto_msgTypes[63].OneofWrappers = []any{}
+	file_driver_proto_msgTypes[65].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_driver_proto_rawDesc), len(file_driver_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   67,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -59,6 +59,7 @@ const (
 	Driver_Read_FullMethodName           = "/boardd.driver.v1.Driver/Read"
 	Driver_Scan_FullMethodName           = "/boardd.driver.v1.Driver/Scan"
 	Driver_Watch_FullMethodName          = "/boardd.driver.v1.Driver/Watch"
+	Driver_WatchInboxes_FullMethodName   = "/boardd.driver.v1.Driver/WatchInboxes"
 	Driver_Count_FullMethodName          = "/boardd.driver.v1.Driver/Count"
 	Driver_Examine_FullMethodName        = "/boardd.driver.v1.Driver/Examine"
 	Driver_Backup_FullMethodName         = "/boardd.driver.v1.Driver/Backup"
@@ -114,6 +115,11 @@ type DriverClient interface {
 	// Watch streams what changed after a position, until the call is cancelled or
 	// the store is lost (UNAVAILABLE).
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Changes], error)
+	// WatchInboxes streams the names of boards, until the call is cancelled or the store is
+	// lost (UNAVAILABLE): first of all for which postings of others wait, then of each for
+	// which one was left, also of boards that are not open. A driver need not have it; without
+	// it boards with Capabilities.inbox are never closed. Only called if Info says wakes.
+	WatchInboxes(ctx context.Context, in *WatchInboxesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Inboxes], error)
 	// Count says how many records of each sort a board has. It must not cost more
 	// on a large board than the store can bear once a second.
 	Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*Counts, error)
@@ -283,6 +289,25 @@ func (c *driverClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Driver_WatchClient = grpc.ServerStreamingClient[Changes]
 
+func (c *driverClient) WatchInboxes(ctx context.Context, in *WatchInboxesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Inboxes], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[4], Driver_WatchInboxes_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchInboxesRequest, Inboxes]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Driver_WatchInboxesClient = grpc.ServerStreamingClient[Inboxes]
+
 func (c *driverClient) Count(ctx context.Context, in *CountRequest, opts ...grpc.CallOption) (*Counts, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Counts)
@@ -295,7 +320,7 @@ func (c *driverClient) Count(ctx context.Context, in *CountRequest, opts ...grpc
 
 func (c *driverClient) Examine(ctx context.Context, in *ExamineRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Findings], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[4], Driver_Examine_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[5], Driver_Examine_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +339,7 @@ type Driver_ExamineClient = grpc.ServerStreamingClient[Findings]
 
 func (c *driverClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[5], Driver_Backup_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[6], Driver_Backup_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -373,7 +398,7 @@ func (c *driverClient) DeleteDocument(ctx context.Context, in *DocumentRequest, 
 
 func (c *driverClient) ListDocuments(ctx context.Context, in *ListDocumentsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Documents], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[6], Driver_ListDocuments_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[7], Driver_ListDocuments_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -392,7 +417,7 @@ type Driver_ListDocumentsClient = grpc.ServerStreamingClient[Documents]
 
 func (c *driverClient) DocWatch(ctx context.Context, in *DocWatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DocumentChanges], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[7], Driver_DocWatch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Driver_ServiceDesc.Streams[8], Driver_DocWatch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -471,6 +496,11 @@ type DriverServer interface {
 	// Watch streams what changed after a position, until the call is cancelled or
 	// the store is lost (UNAVAILABLE).
 	Watch(*WatchRequest, grpc.ServerStreamingServer[Changes]) error
+	// WatchInboxes streams the names of boards, until the call is cancelled or the store is
+	// lost (UNAVAILABLE): first of all for which postings of others wait, then of each for
+	// which one was left, also of boards that are not open. A driver need not have it; without
+	// it boards with Capabilities.inbox are never closed. Only called if Info says wakes.
+	WatchInboxes(*WatchInboxesRequest, grpc.ServerStreamingServer[Inboxes]) error
 	// Count says how many records of each sort a board has. It must not cost more
 	// on a large board than the store can bear once a second.
 	Count(context.Context, *CountRequest) (*Counts, error)
@@ -539,6 +569,9 @@ func (UnimplementedDriverServer) Scan(*ScanRequest, grpc.ServerStreamingServer[P
 }
 func (UnimplementedDriverServer) Watch(*WatchRequest, grpc.ServerStreamingServer[Changes]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
+}
+func (UnimplementedDriverServer) WatchInboxes(*WatchInboxesRequest, grpc.ServerStreamingServer[Inboxes]) error {
+	return status.Error(codes.Unimplemented, "method WatchInboxes not implemented")
 }
 func (UnimplementedDriverServer) Count(context.Context, *CountRequest) (*Counts, error) {
 	return nil, status.Error(codes.Unimplemented, "method Count not implemented")
@@ -741,6 +774,17 @@ func _Driver_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Driver_WatchServer = grpc.ServerStreamingServer[Changes]
+
+func _Driver_WatchInboxes_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchInboxesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(DriverServer).WatchInboxes(m, &grpc.GenericServerStream[WatchInboxesRequest, Inboxes]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Driver_WatchInboxesServer = grpc.ServerStreamingServer[Inboxes]
 
 func _Driver_Count_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CountRequest)
@@ -992,6 +1036,11 @@ var Driver_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Watch",
 			Handler:       _Driver_Watch_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchInboxes",
+			Handler:       _Driver_WatchInboxes_Handler,
 			ServerStreams: true,
 		},
 		{

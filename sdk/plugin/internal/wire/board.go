@@ -12,7 +12,7 @@ import (
 func InfoTo(info driver.Info) *pb.InfoResponse {
 	return &pb.InfoResponse{
 		Name: info.Name, Version: info.Version, Summary: info.Summary,
-		Config: schemaTo(info.Config), Board: schemaTo(info.Board), ExecStream: true, Logbooks: info.Logbooks, OneHost: info.OneHost,
+		Config: schemaTo(info.Config), Board: schemaTo(info.Board), ExecStream: true, Logbooks: info.Logbooks, OneHost: info.OneHost, Wakes: info.Wakes,
 	}
 }
 
@@ -21,7 +21,7 @@ func InfoFrom(m *pb.InfoResponse) (driver.Info, error) {
 	var r reader
 	info := driver.Info{
 		Name: m.Name, Version: m.Version, Summary: m.Summary,
-		Config: r.schema(m.Config), Board: r.schema(m.Board), Logbooks: m.Logbooks, OneHost: m.OneHost,
+		Config: r.schema(m.Config), Board: r.schema(m.Board), Logbooks: m.Logbooks, OneHost: m.OneHost, Wakes: m.Wakes,
 	}
 	return info, r.err
 }

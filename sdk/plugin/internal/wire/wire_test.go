@@ -325,7 +325,7 @@ func convertBoards(t *testing.T, seed uint64) {
 	same(t, counts, gotCounts, err)
 	field := driver.Field{Name: "a", Type: driver.Object, Doc: "d", Required: true, Secret: true, Values: []string{"v"}, Fields: []driver.Field{{Name: "b"}}}
 	info := driver.Info{
-		Name: "n", Version: "v", Summary: "s", Logbooks: true,
+		Name: "n", Version: "v", Summary: "s", Logbooks: true, OneHost: true, Wakes: true,
 		Config: driver.Schema{Fields: []driver.Field{field}, OneOf: [][]string{{"a", "b"}, {"c"}}}, Board: driver.Schema{Fields: []driver.Field{field}},
 	}
 	gotInfo, err := InfoFrom(travel(t, InfoTo(info), &pb.InfoResponse{}))
