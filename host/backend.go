@@ -63,6 +63,7 @@ type running struct {
 	backuper driver.Backuper // nil: the driver makes no backups
 	mover    driver.Mover    // nil: its boards do not move
 	measurer driver.Measurer // nil: the store does not say how much it holds
+	waker    driver.Waker    // nil: the driver does not tell for which boards others leave postings
 	info     driver.Info
 	restarts func() int64       // of its process so far
 	forget   func(board string) // that board is not opened again after a restart; nil: there is none
@@ -97,6 +98,9 @@ func (b *backend) run(ctx context.Context, h *Host) {
 			r.backuper, _ = r.driver.(driver.Backuper)
 			r.mover, _ = r.driver.(driver.Mover)
 			r.measurer, _ = r.driver.(driver.Measurer)
+			if r.info.Wakes {
+				r.waker, _ = r.driver.(driver.Waker)
+			}
 			r.driver = b.known.Through(h.tracer.Driver(r.driver, b.config.Name, b.config.Driver), b.latency.Observe)
 			b.running.Store(r)
 			b.problem.Store(nil)

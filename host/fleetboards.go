@@ -241,15 +241,16 @@ func (h *Host) HasOpen(ctx context.Context, boards []catalog.At, warm bool) []bo
 	return open
 }
 
-// serverOf returns who serves a board, and whether it is this host.
-func (h *Host) serverOf(s *Hosted) (advertise string, here bool) {
+// servedHere reports whether it is this host that serves a board.
+func (h *Host) servedHere(s *Hosted) bool {
 	if h.fleet == nil {
-		return "", true
+		return true
 	}
-	return h.server(s, h.firstIn(h.fleet.placement(), s))
+	_, here := h.server(s, h.firstIn(h.fleet.placement(), s))
+	return here
 }
 
-// server is serverOf a board that first is to serve; nil: this host.
+// server returns who serves a board that first is to serve, and whether it is this host; nil: this host.
 func (h *Host) server(s *Hosted, first *fleet.Seen) (advertise string, here bool) {
 	switch {
 	case h.fleet == nil:

@@ -143,6 +143,9 @@ func (h *Host) begun(s *Hosted) {
 	if !s.over() {
 		if r := s.rests(h); r != nil {
 			h.sleepers.add(s, r.Due)
+			if s.backend.rests(h).leftWaits(s.key()) {
+				h.callLeft(s)
+			}
 		} else {
 			s.wake.want()
 		}
@@ -204,6 +207,7 @@ func (h *Host) restForever(ctx context.Context) {
 		if sleep.For(ctx, every) != nil {
 			return
 		}
+		h.callAllLeft()
 		working := bounded.New(restAtOnce)
 		for _, s := range h.registry.allBoards() {
 			b := s.board.Load()
@@ -248,7 +252,7 @@ func (h *Host) mayRest(ctx context.Context, s *Hosted, b *board.Board, after tim
 	if after < 0 || !s.quiet(after) || s.config.Record > 0 || len(s.hooks.Load().sends) > 0 {
 		return board.Rest{}, false
 	}
-	if _, here := h.serverOf(s); !here {
+	if !h.servedHere(s) {
 		return board.Rest{}, false // it goes to its owner first
 	}
 	if h.fleet != nil && s.larger(h.Settings().Fleet.WarmFrom()) {
@@ -264,7 +268,7 @@ func (h *Host) mayRest(ctx context.Context, s *Hosted, b *board.Board, after tim
 // and how it rests then.
 func (s *Hosted) nothingToDo(ctx context.Context, b *board.Board) (r board.Rest, ok bool) {
 	c := s.courier.Load()
-	if c == nil {
+	if c == nil || s.backend.rests(s.host).deaf.Load() {
 		return r, false
 	}
 	if r, ok = b.MayRest(ctx); !ok {
@@ -279,6 +283,7 @@ func (s *Hosted) nothingToDo(ctx context.Context, b *board.Board) (r board.Rest,
 
 // toRest puts a resting board in the place of an open one.
 func (h *Host) toRest(s *Hosted, as rested) {
+	s.backend.rests(h).settle(s.key()) // what is left from now on is noted once it is not open any more
 	var next *Hosted
 	if !h.supersede(s, func(n *Hosted) {
 		next, n.before = n, make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/boardd/boardd/host/acknowledged"
@@ -20,9 +21,12 @@ type restDocs struct {
 	roused func(key string) // is called when a host has opened a board
 	laid   func(key string) // is called when a host says that a board rests
 	store  *acknowledged.Backend
+	waker  driver.Waker // nil: boards that others leave postings for do not rest
+	deaf   atomic.Bool  // the driver was started anew from a program that does not tell of postings
 
 	mu    sync.Mutex
 	known map[string]*rested
+	left  map[string]bool // boards that postings were left for since they were last closed here, or ever
 }
 
 // rests returns which boards rest on the backend's store, and follows that from the first
@@ -33,7 +37,8 @@ func (b *backend) rests(h *Host) *restDocs {
 	if b.resting == nil {
 		ctx, cancel := context.WithCancel(h.running)
 		context.AfterFunc(b.ending, cancel)
-		d := &restDocs{docs: b.running.Load().driver.Documents(), store: b.known, synced: make(chan struct{}), known: map[string]*rested{}}
+		r := b.running.Load()
+		d := &restDocs{docs: r.driver.Documents(), store: b.known, waker: r.waker, synced: make(chan struct{}), known: map[string]*rested{}, left: map[string]bool{}}
 		d.roused = func(key string) {
 			if s := h.registry.keyed(b, key); s != nil && s.resting.Load() != nil {
 				s.call()
@@ -45,6 +50,9 @@ func (b *backend) rests(h *Host) *restDocs {
 			}
 		}
 		b.wg.Go(func() { d.follow(ctx) })
+		if d.waker != nil {
+			b.wg.Go(func() { d.followInboxes(ctx, func(key string) { h.leftFor(b, d, key) }) })
+		}
 		b.resting = d
 	}
 	return b.resting
@@ -104,8 +112,12 @@ func (d *restDocs) forget(there map[string]bool) {
 
 func (d *restDocs) learn(c driver.DocumentChange) {
 	key := c.Document.Name
-	r := &rested{}
-	bad := !c.Deleted && json.Unmarshal(c.Document.Data, r) != nil // it is opened, and the document deleted
+	var doc restDoc
+	bad := !c.Deleted && json.Unmarshal(c.Document.Data, &doc) != nil // it is opened, and the document deleted
+	r := &doc.rested
+	if d.waker != nil && !doc.Heard.IsZero() {
+		r.Due = doc.Heard
+	}
 	d.mu.Lock()
 	if c.Deleted {
 		delete(d.known, key)
@@ -150,12 +162,20 @@ type restDoc struct {
 	rested
 	Seen    driver.Position `json:"seen,omitempty"`
 	Witness []byte          `json:"witness,omitempty"`
+
+	// Heard is Due of a board that is opened when a posting is left for it. Due is zero then: a
+	// host that does not hear of postings, such as one of before, opens the board at once.
+	Heard time.Time `json:"heard,omitzero"`
 }
 
 // put says that a board rests.
 func (d *restDocs) put(ctx context.Context, key string, r rested) error {
 	known := d.store.Known(key)
-	data, err := json.Marshal(restDoc{r, known.Position, known.Witness})
+	doc := restDoc{rested: r, Seen: known.Position, Witness: known.Witness}
+	if d.waker != nil {
+		doc.Heard, doc.Due = r.Due, time.Time{}
+	}
+	data, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}

@@ -380,6 +380,7 @@ func (s *Hosted) spec() board.Spec {
 		Retry:  board.Retry{MaxAttempts: c.Retry.MaxAttempts, Backoff: c.Retry.Backoff, MaxBackoff: c.Retry.MaxBackoff},
 		Logger: s.logger(),
 		Full:   s.quota.Full,
+		Wakes:  s.backend.running.Load().waker != nil,
 	}
 }
 

@@ -58,6 +58,10 @@ type Spec struct {
 	// Explain; nil: there are no limits.
 	Full func(context.Context) error
 
+	// Wakes says that the board is opened when others leave postings in its store while it is
+	// closed. It does not rest without it where they may.
+	Wakes bool
+
 	Logger *slog.Logger // whose lines say which board it is; nil: slog.Default(), which is told
 }
 

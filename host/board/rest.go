@@ -27,9 +27,10 @@ const restSpread = 4
 
 // MayRest reports whether nothing is to be done on the board until somebody calls, or until a
 // time that is known: no job is claimed, nobody waits for one, and nobody but boardd writes to
-// the board. Jobs may wait there, for a caller, for their time, or for others that only a
-// caller can end. A board that has lost something, is paused, or tries a policy in the shadow
-// does not rest, since operators look for it.
+// the board, or whoever closes it hears of the postings that others leave in its store
+// (Spec.Wakes), and none waits there now. Jobs may wait, for a caller, for their time, or for
+// others that only a caller can end. A board that has lost something, is paused, or tries a policy
+// in the shadow does not rest, since operators look for it.
 func (b *Board) MayRest(ctx context.Context) (r Rest, ok bool) {
 	opened := b.atRest()
 	if opened == nil {
@@ -47,6 +48,12 @@ func (b *Board) MayRest(ctx context.Context) (r Rest, ok bool) {
 	stored, err := b.stored(ctx)
 	if err != nil || stored.Bad > 0 {
 		return Rest{}, false
+	}
+	if opened.Capabilities.Inbox { // after this they are heard of: the driver names no board before it shows them here
+		page, err := b.inboxPage(ctx, driver.ScanRequest{Set: driver.InboxPostings, Limit: 1})
+		if err != nil || len(page.Records) > 0 {
+			return Rest{}, false
+		}
 	}
 	c := b.index.Count()
 	if c.Claimed > 0 || c.Ready+c.Delayed != stored.Open {
@@ -71,7 +78,7 @@ func (b *Board) atRest() *driver.BoardStatus {
 	switch {
 	case opened == nil, !status.Ready, status.Paused, status.Loss != "", b.spec.Observe, b.spec.Recorder != nil, b.rules.Load().shadow != nil:
 		return nil
-	case opened.Capabilities.Shared && !opened.Capabilities.Alone, opened.Capabilities.Inbox: // others write to it
+	case opened.Capabilities.Shared && !opened.Capabilities.Alone, opened.Capabilities.Inbox && !b.spec.Wakes: // others write to it
 		return nil
 	case b.waiters.Load() > 0, b.metrics.Watchers.Load() > 0, b.logs.followed(), b.waiting.busy(), b.index.Count().Claimed > 0:
 		return nil

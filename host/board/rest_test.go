@@ -57,6 +57,25 @@ func TestRestWithJobs(t *testing.T) {
 	})
 }
 
+// TestRestWithAnInbox has a board that others leave postings for rest while none waits, if it is
+// opened for them.
+func TestRestWithAnInbox(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := &inboxStore{Driver: openStore(t), refused: map[job.ID]string{}}
+		awake(t, start(t, s, Spec{}), "nobody opens it for a posting")
+	})
+	bubble(t, func(t *testing.T) {
+		s := &inboxStore{Driver: openStore(t), refused: map[job.ID]string{}}
+		b := start(t, s, Spec{Wakes: true})
+		rests(t, b)
+		s.leave(nil, 1)
+		awake(t, b, "a posting waits that it has not heard of")
+		s.take(1)
+		rests(t, b)
+	})
+}
+
 // TestRestWithAnOpenBatch has a batch that was told nothing but what follows it be no reason for
 // anything.
 func TestRestWithAnOpenBatch(t *testing.T) {
