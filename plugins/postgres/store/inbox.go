@@ -163,8 +163,7 @@ func (s *store) followInbox(ctx context.Context) {
 // and nothing that is dead is looked at again.
 type inboxFollower struct {
 	*store
-	known   map[int64]*board // the boards that were open at the last look
-	opened  int64            // as store.opened was then
+	known   map[int64]*board // the boards that were open at the last look; nil: there was none that counts
 	started int64            // when the server was started
 	top     string           // the last snapshot: transactions from here on had not begun,
 	running []string         // and of those before these were under way
@@ -184,13 +183,14 @@ const findLeft = `SELECT now.top, now.running, now.started, l.number, l.board FR
 	) l ON true ORDER BY l.number`
 
 func (f *inboxFollower) look(ctx context.Context) error {
-	boards, added, lost := f.openBoards()
-	if len(boards) == 0 {
+	anew := f.known == nil
+	if anew {
+		f.top, f.running = "0", nil // all that waits is new
+	}
+	added, lost := f.openBoards()
+	if len(f.known) == 0 && !f.wakers.any() {
 		f.known = nil
 		return nil
-	}
-	if f.known == nil {
-		f.top, f.running = "0", nil // all that waits is new
 	}
 	var left map[int64][]int64
 	var top string
@@ -218,41 +218,49 @@ func (f *inboxFollower) look(ctx context.Context) error {
 		return err
 	}
 	f.abandon(conn)
-	if f.known != nil && started != f.started { // its transactions are counted anew, or not all of them are there
+	if !anew && started != f.started { // its transactions are counted anew, or not all of them are there
 		f.known = nil
 		return nil
 	}
-	f.known, f.started, f.top, f.running = boards, started, top, running
-	return f.share(ctx, left, added, lost)
+	f.started, f.top, f.running = started, top, running
+	found := maps.Clone(left)
+	if err := f.share(ctx, left, added, lost); err != nil {
+		return err
+	}
+	return f.wake(ctx, found) // now that the boards' own lists have it
 }
 
-// openBoards returns the boards that are open here and may be changed, for which of them all that
-// waits has to be listed, and what waited for those that are gone: it may have been seen
+// openBoards notes which boards are open here and may be changed. It returns for which of them all
+// that waits has to be listed, and what waited for those that are gone: it may have been seen
 // when they were on their way. A board is opened once more when it may have been put back, and
 // then rows of any age may be there. One that nobody watches has no list: another server takes in
-// what is left for it, and this one would not learn what has gone.
-func (f *inboxFollower) openBoards() (boards map[int64]*board, added, lost []int64) {
+// what is left for it, and this one would not learn what has gone. Where a look counted before,
+// only boards are looked at to which something happened since: most boards of many are at rest.
+func (f *inboxFollower) openBoards() (added, lost []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.known != nil && f.opened == f.store.opened {
-		return f.known, nil, nil
+	anew, ids := f.known == nil, maps.Keys(f.touched)
+	if anew {
+		f.known, ids = maps.Clone(f.taken), maps.Keys(f.taken)
 	}
-	f.opened = f.store.opened
-	boards = maps.Clone(f.taken)
-	for id, b := range f.known {
-		if boards[id] == nil {
-			lost = append(lost, b.watch.inbox.stop()...)
+	for id := range ids {
+		b := f.taken[id]
+		if b == nil {
+			if before := f.known[id]; before != nil {
+				lost = append(lost, before.watch.inbox.stop()...)
+			}
+			delete(f.known, id)
+			continue
 		}
-	}
-	for id, b := range boards {
-		switch {
+		switch f.known[id] = b; {
 		case b.watch.watchers.Load() == 0:
 			_ = b.watch.inbox.stop()
-		case f.known == nil || !b.watch.inbox.lists(b):
+		case anew || !b.watch.inbox.lists(b):
 			added = append(added, id)
 		}
 	}
-	return boards, added, lost
+	clear(f.touched)
+	return added, lost
 }
 
 // share tells the boards what was left for them; added have all of it listed. What was left for a

@@ -116,7 +116,7 @@ func BenchmarkHeard(b *testing.B) {
 	}
 	for _, open := range []int64{told, 10 * told} {
 		b.Run("open="+strconv.FormatInt(open, 10), func(b *testing.B) {
-			s := &store{feed: newFeed(), boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{}}
+			s := &store{feed: newFeed(), boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{}, touched: map[int64]bool{}}
 			for id := range open {
 				s.keep(strconv.FormatInt(id, 10), &board{id: id + 1, watch: &watch{}})
 			}

@@ -23,6 +23,7 @@ func Program() driver.Program {
 			Summary: "Keeps boards in PostgreSQL, for several servers at once.",
 			Config:  backendSchema,
 			Board:   boardSchema,
+			Wakes:   true,
 		},
 		Open:    func(ctx context.Context, c driver.Config) (driver.Driver, error) { return open(ctx, c) },
 		Migrate: migrate,

@@ -45,7 +45,9 @@ type store struct {
 	boards map[string]*board // those that are open here
 	taken  map[int64]*board  // of these, by their numbers, those that may be changed,
 	looked map[string]*board // and by their names, those that are only observed
-	opened int64             // how often that changed, or which of them are watched
+
+	touched map[int64]bool // the numbers of boards that were opened or dropped since the last look into the inbox, or came to be watched or not
+	wakers  wakers
 
 	size *poll.Figure // of the database
 
@@ -71,7 +73,7 @@ func reach(ctx context.Context, settings settings, logger *slog.Logger) (s *stor
 	settings.pool.ConnConfig.OnNotice = noteWarning
 	s = &store{
 		schema: settings.schema, quoted: pgx.Identifier{settings.schema}.Sanitize(), version: version,
-		patience: answerWithin, lockTries: lockTries, log: logger, boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{},
+		patience: answerWithin, lockTries: lockTries, log: logger, boards: map[string]*board{}, taken: map[int64]*board{}, looked: map[string]*board{}, touched: map[int64]bool{},
 		news: news{wake: make(chan struct{}, 1), boards: map[int64]bool{}, spaces: map[string]bool{}}, feed: newFeed(),
 	}
 	s.size = poll.NewFigure(sizeEvery, s.databaseSize)
@@ -157,10 +159,12 @@ func (s *store) keep(name string, b *board) (before *board) {
 		delete(s.boards, name)
 		delete(s.taken, before.id)
 		delete(s.looked, name)
+		s.touched[before.id] = true
 	}
-	if s.opened++; b == nil {
+	if b == nil {
 		return before
 	}
+	s.touched[b.id] = true
 	if s.boards[name] = b; b.Observe {
 		s.looked[name] = b
 	} else {
@@ -214,6 +218,7 @@ func (s *store) Close() error {
 	s.end()
 	s.size.Close()
 	s.feed.close()
+	s.wakers.close()
 	s.mu.Lock()
 	for _, b := range s.boards {
 		b.watch.Close()

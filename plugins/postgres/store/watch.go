@@ -38,7 +38,7 @@ func (s *store) Watch(ctx context.Context, name string, after driver.Position) i
 func (s *store) watching(b *board, more int64) {
 	if n := b.watch.watchers.Add(more); n == 0 || n == 1 && more > 0 {
 		s.mu.Lock()
-		s.opened++
+		s.touched[b.id] = true
 		s.mu.Unlock()
 	}
 }
