@@ -188,9 +188,11 @@ func makeBoards(b *testing.B, c *client.Client, name string, first, n int) {
 // and memory of the server and its driver.
 func BenchmarkRestingBoards(b *testing.B) {
 	boardd := program(b)
-	withPlugin(b, boardd, "redis")
+	for _, plugin := range []string{"redis", "postgres"} {
+		withPlugin(b, boardd, plugin)
+	}
 	const atWork, all, callers, rounds = 500, 10_000, 50, 4
-	for _, store := range []string{"embedded", "redis"} { // on PostgreSQL no board rests
+	for _, store := range []string{"embedded", "redis", "postgres"} {
 		b.Run(store, func(b *testing.B) {
 			few, many := newHosting(b, boardd, store), newHosting(b, boardd, store)
 			makeBoards(b, few.client, "work", 0, atWork)
