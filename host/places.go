@@ -14,6 +14,7 @@ import (
 	"github.com/boardd/boardd/host/tenant"
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
 )
 
 // PlaceInfo is a place in a backend's store, and whose it is.
@@ -107,8 +108,12 @@ func (h *Host) storeOf(ctx context.Context, name string) (*backend, driver.Docum
 
 // declaredBackend returns a backend of the configuration as soon as it runs.
 func (h *Host) declaredBackend(ctx context.Context, name string) (*backend, *running, error) {
-	if !slices.ContainsFunc(h.Settings().Backends, func(c config.Backend) bool { return c.Name == name }) {
-		return nil, nil, job.Errorf(job.NotFound, "there is no backend %q", tenant.Clip(name))
+	var names []string
+	for _, c := range h.Settings().Backends {
+		names = append(names, c.Name)
+	}
+	if !slices.Contains(names, name) {
+		return nil, nil, job.Errorf(job.NotFound, "there is no backend %q%s", tenant.Clip(name), nearest.Among(tenant.Clip(name), names))
 	}
 	return h.runningBackend(ctx, name)
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/config"
@@ -134,6 +133,6 @@ func (c *Config) noDriver(settings *config.Config, b config.Backend, programs []
 	if settings.PluginDir != "" {
 		where = "in plugin_dir " + settings.PluginDir
 	}
-	return job.Errorf(job.Invalid, "%sbackend %s: there is no driver %q%s; there are [%s], %s",
-		at, b.Name, b.Driver, nearest.Hint(b.Driver, names), strings.Join(slices.Compact(names), ", "), where)
+	return job.Errorf(job.Invalid, "%sbackend %s: there is no driver %q%s, %s",
+		at, b.Name, b.Driver, nearest.Among(b.Driver, slices.Compact(names)), where)
 }

@@ -409,7 +409,7 @@ func TestWrongParameters(t *testing.T) {
 		{"rate", map[string]any{"per": "1.5s"}, "period: 1.5s: want whole seconds, from 1s to 744h0m0s"},
 		{"rate", map[string]any{"per": "744h1s"}, "period: 744h0m1s: want whole seconds"},
 		{"aging", map[string]any{"step": "-1s"}, "want a duration from 0s"},
-		{"aging", map[string]any{"steps": "1s"}, `it has no parameter "steps"; did you mean "step"?`},
+		{"aging", map[string]any{"steps": "1s"}, `it has no parameter "steps" (did you mean "step"?); there are step`},
 		{"deadline", map[string]any{"path": "deadline"}, "want a JSON pointer"},
 		{"windows", map[string]any{"windows": map[string]any{"a": "8-18"}}, "windows: a: 8-18: want hours such as 08:00-18:00"},
 		{"windows", map[string]any{"windows": map[string]any{"a": "monday 08:00-18:00"}}, "monday: want days"},

@@ -84,7 +84,7 @@ func oneNamed[T interface{ GetName() string }](p *program, what, name string, li
 		}
 		names = append(names, x.GetName())
 	}
-	p.complainOf(job.Errorf(job.NotFound, "there is no %s %q%s", what, name, nearest.Hint(name, names)))
+	p.complainOf(job.Errorf(job.NotFound, "there is no %s %q%s", what, name, nearest.Among(name, names)))
 	return found, codeError{code: exitNothing}
 }
 

@@ -3,7 +3,6 @@ package admin
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/boardd/boardd/host/config"
@@ -60,9 +59,9 @@ func (s *Session) checkBackend(of, name string) error {
 	case slices.Contains(open, name):
 		return nil
 	case name == "":
-		return job.Errorf(job.Invalid, "board.backend: it is missing; want one of [%s]", strings.Join(open, ", "))
+		return job.Errorf(job.Invalid, "board.backend: it is missing; there are %s", nearest.List(open))
 	}
-	return job.Errorf(job.Invalid, "board.backend: there is no backend %q%s; there are [%s]", tenant.Clip(name), nearest.Hint(tenant.Clip(name), open), strings.Join(open, ", "))
+	return job.Errorf(job.Invalid, "board.backend: there is no backend %q%s", tenant.Clip(name), nearest.Among(tenant.Clip(name), open))
 }
 
 // checkBoard refuses settings of a board that make no sense.

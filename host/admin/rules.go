@@ -56,7 +56,7 @@ func (s *Session) pinRule(ctx context.Context, t directory.Tenant, r *config.Rul
 		picked, err := s.pick(ctx, t, Promotion{Name: r.Policy, Digest: r.Module})
 		if job.KindOf(err) == job.NotFound && r.Module == "" {
 			known := s.policyNames(t)
-			return job.Errorf(job.Invalid, "policy: there is no policy %q%s; there are %s", tenant.Clip(r.Policy), nearest.Hint(tenant.Clip(r.Policy), known), strings.Join(known, ", "))
+			return job.Errorf(job.Invalid, "policy: there is no policy %q%s", tenant.Clip(r.Policy), nearest.Among(tenant.Clip(r.Policy), known))
 		}
 		if err != nil {
 			return err

@@ -181,7 +181,7 @@ func (l *loader) checkCatalog() {
 		names[i] = b.Name
 	}
 	if !slices.Contains(names, c.Catalog) {
-		l.kept.wrong("backend", "there is no backend %q%s", clip(c.Catalog), nearest.Hint(c.Catalog, names))
+		l.kept.wrong("backend", "there is no backend %q%s", clip(c.Catalog), nearest.Among(c.Catalog, names))
 	}
 }
 
@@ -231,7 +231,9 @@ func (l *loader) checkGrant(s *section, tenant, name string) {
 	}
 	names := make([]string, 0, len(l.config.Backends))
 	for _, backend := range l.config.Backends {
-		names = append(names, backend.Name)
+		if !slices.Contains(names, backend.Name) {
+			names = append(names, backend.Name)
+		}
 		if backend.Name != name {
 			continue
 		}
@@ -240,5 +242,5 @@ func (l *loader) checkGrant(s *section, tenant, name string) {
 		}
 		return
 	}
-	s.wrong("backend", "there is no backend %q%s", clip(name), nearest.Hint(name, names))
+	s.wrong("backend", "there is no backend %q%s", clip(name), nearest.Among(name, names))
 }

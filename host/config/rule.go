@@ -230,7 +230,7 @@ func (l *loader) checkRules() {
 			block, is := l.policies[u.rule.Policy]
 			if !is {
 				known := append(policies.Names(), slices.Sorted(maps.Keys(l.policies))...)
-				u.section.wrong("policy", "there is no policy %q%s; there are %s", clip(u.rule.Policy), nearest.Hint(u.rule.Policy, known), strings.Join(known, ", "))
+				u.section.wrong("policy", "there is no policy %q%s", clip(u.rule.Policy), nearest.Among(u.rule.Policy, known))
 				continue
 			}
 			if declared = block.declared; declared == nil {

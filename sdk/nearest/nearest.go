@@ -2,6 +2,7 @@
 package nearest
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -54,4 +55,24 @@ func HintOr(got string, names []string) string {
 		return hint
 	}
 	return ": want one of " + strings.Join(names, ", ")
+}
+
+// mostNames is how many names an error tells of.
+const mostNames = 20
+
+// Among is Hint with the names there are behind it, as the end of a sentence that says that
+// there is none of the name got.
+func Among(got string, names []string) string {
+	return Hint(got, names) + "; there are " + List(names)
+}
+
+// List joins names for a sentence, the first of them where they are many.
+func List(names []string) string {
+	switch more := len(names) - mostNames; {
+	case len(names) == 0:
+		return "none"
+	case more > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }

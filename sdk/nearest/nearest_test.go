@@ -43,3 +43,26 @@ func TestHint(t *testing.T) {
 		}
 	}
 }
+
+// An error that says what there is names the nearest one first, and not hundreds.
+func TestAmong(t *testing.T) {
+	t.Parallel()
+	many := make([]string, 23)
+	for i := range many {
+		many[i] = string(rune('a' + i))
+	}
+	for _, tc := range []struct {
+		got   string
+		names []string
+		want  string
+	}{
+		{"lokal", []string{"local", "pg"}, ` (did you mean "local"?); there are local, pg`},
+		{"x", []string{"local"}, "; there are local"},
+		{"x", nil, "; there are none"},
+		{"1", many, "; there are a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t and 3 more"},
+	} {
+		if got := nearest.Among(tc.got, tc.names); got != tc.want {
+			t.Errorf("%q of %q: got %q, want %q", tc.got, tc.names, got, tc.want)
+		}
+	}
+}

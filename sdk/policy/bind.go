@@ -105,11 +105,7 @@ func (d *Declared) Bind(set map[string]any) (Manifest, []Value, error) {
 		if slices.Contains(names, name) {
 			continue
 		}
-		text := fmt.Sprintf("policy %s: it has no parameter %q", m.Name, name)
-		if near := nearest.Name(name, names); near != "" {
-			text += fmt.Sprintf("; did you mean %q?", near)
-		}
-		return m, nil, job.Errorf(job.Invalid, "%s", text)
+		return m, nil, job.Errorf(job.Invalid, "policy %s: it has no parameter %q%s", m.Name, name, nearest.Among(name, names))
 	}
 	return m, values, d.fill(&m, values)
 }

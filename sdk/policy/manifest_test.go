@@ -65,7 +65,7 @@ func TestBindErrors(t *testing.T) {
 		want string
 	}{
 		{"required", nil, "the parameter by has to be set (string)"},
-		{"unknown", map[string]any{"by": "x", "slac": 1}, `it has no parameter "slac"; did you mean "slack"?`},
+		{"unknown", map[string]any{"by": "x", "slac": 1}, `it has no parameter "slac" (did you mean "slack"?); there are keys, by, where, slack`},
 		{"type", map[string]any{"by": 7}, "parameter by"},
 		{"duration", map[string]any{"by": "x", "slack": "soon"}, `want something like "90s"`},
 		{"list", map[string]any{"by": "x", "keys": []any{"a", 1}}, "item 1 is 1: want a text"},

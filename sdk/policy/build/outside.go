@@ -21,7 +21,10 @@ const (
 	sdkModule = "module " + repository + "\n\ngo 1.24\n"
 
 	// suggestsNothing stands in for package nearest.
-	suggestsNothing = "package nearest\n\nfunc Name(string, []string) string { return \"\" }\n\nfunc Hint(string, []string) string { return \"\" }\n"
+	suggestsNothing = "package nearest\n\n" +
+		"func Name(string, []string) string { return \"\" }\n\n" +
+		"func Hint(string, []string) string { return \"\" }\n\n" +
+		"func Among(string, []string) string { return \"\" }\n"
 
 	// folderModule is the go.mod of a folder that is in no module.
 	folderModule = "module policy\n\ngo 1.24\n"
