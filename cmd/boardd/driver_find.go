@@ -39,9 +39,8 @@ func pluginsBeside() string {
 
 // checkDrivers says which backends name a driver that is neither built in nor in
 // the folder of drivers, or is not the one that is demanded, and which settings a driver
-// that is built in does not take, as config.Problems; nil: none. It starts nothing.
-func checkDrivers(c *config.Config) error {
-	var problems config.Problems
+// that is built in does not take. It starts nothing.
+func checkDrivers(c *config.Config) (problems config.Problems) {
 	wrong := func(b *config.Backend, setting, format string, args ...any) {
 		text := fmt.Sprintf("backend %q: %s: ", b.Name, setting) + fmt.Sprintf(format, args...)
 		problems = append(problems, config.Problem{Place: c.PlaceOf("backend", b.Name, setting), Text: text})
@@ -65,6 +64,7 @@ func checkDrivers(c *config.Config) error {
 	for i := range c.Backends {
 		b := &c.Backends[i]
 		switch brought, own := builtin()[b.Driver]; {
+		case b.Driver == "": // which is reported
 		case own && b.SHA256 != "":
 			wrong(b, "sha256", "%s is built into boardd and no file of its own; leave it out", b.Driver)
 		case own:
@@ -81,7 +81,7 @@ func checkDrivers(c *config.Config) error {
 			wrong(b, "driver", "%s; there are %s, and %s", text, strings.Join(names, ", "), where)
 		}
 	}
-	return errIn(problems)
+	return problems
 }
 
 // settingProblems says which settings of a backend and its boards a driver does not take.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/boardd/boardd/host/config"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/client"
 	"github.com/boardd/boardd/sdk/job"
@@ -107,6 +108,9 @@ func (d *duration) Set(s string) error {
 	v, err := time.ParseDuration(s)
 	if err == nil && v < 0 {
 		return fmt.Errorf("%q is negative: want 0s or more", s)
+	}
+	if config.Overlong(s) {
+		return fmt.Errorf("%q is longer than any duration may be, 2562047h", s)
 	}
 	if err != nil {
 		return fmt.Errorf("%q is not a duration: want a number with a unit, such as 30s, 5m or 72h", s)

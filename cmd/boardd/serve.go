@@ -200,11 +200,8 @@ func (p *program) serverConfig(source config.Source) (*config.Config, error) {
 	if !source.Dev && len(source.Paths) == 0 {
 		return nil, usagef("what to serve? Give --config, or --dev for a server to try things with")
 	}
-	c, err := config.Load(source)
-	if err != nil {
-		return nil, err
-	}
-	return c, checkDrivers(c)
+	source.Check = checkDrivers
+	return config.Load(source)
 }
 
 // dataFolder makes the folder for the data. done removes it where it was made for

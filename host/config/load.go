@@ -33,6 +33,10 @@ type Source struct {
 	DrainDelay *time.Duration // nil: the files decide
 
 	Plugins string // the folder of drivers where nothing else names one
+
+	// Check says what else is wrong with what was read, of which what Load found wrong may be
+	// missing; nil: nothing.
+	Check func(*Config) Problems
 }
 
 // Load reads and checks a configuration. Its error is everything that is wrong,
@@ -48,6 +52,9 @@ func Load(source Source) (*Config, error) {
 	}
 	l.override()
 	l.check()
+	if source.Check != nil {
+		l.problems = append(l.problems, source.Check(l.config)...)
+	}
 	if len(l.problems) > 0 {
 		return nil, l.problems.sort(l.files)
 	}

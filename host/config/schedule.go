@@ -52,10 +52,8 @@ func (s *section) schedule(b *Board) board.Schedule {
 		s.wrong("timezone", "it is for cron; every counts the time that passes")
 	}
 	if ok {
-		if _, err := timetable.Cron(cron, r.Timezone); err != nil { // its text begins with the setting
-			name, _, _ := strings.Cut(err.Error(), " ")
-			s.problem(s.place(strings.TrimSuffix(name, ":")), "%v", err)
-		}
+		s.timetable("cron", cron, "")
+		s.timetable("timezone", "@daily", r.Timezone)
 	}
 	r.Overlap = board.Overlap(slices.Index(overlaps, s.choice("overlap", overlaps...))) //nolint:gosec // it is one of them
 	r.CatchUp, _ = s.duration("catch_up", board.MinCatchUp, board.MaxCatchUp)
@@ -67,6 +65,14 @@ func (s *section) schedule(b *Board) board.Schedule {
 		s.problem(s.at, "job: it is missing; want the block of what is posted")
 	}
 	return r
+}
+
+// timetable reports what is wrong with a setting by which a timetable is made, with others
+// that are right. The text of such an error begins with the setting.
+func (s *section) timetable(name, cron, zone string) {
+	if _, err := timetable.Cron(cron, zone); err != nil {
+		s.problem(s.place(name), "%v", err)
+	}
 }
 
 // posting reads what a schedule posts.
@@ -84,16 +90,45 @@ func (s *section) posting(b *Board, schedule string) job.Posting {
 		p.MaxAttempts = int32(n) //nolint:gosec // it is within
 	}
 	p.Timeout, _ = s.duration("timeout", job.MinLease, job.MaxTimeout)
+	var unique job.Unique // as far as it is right
 	if inner := s.single("unique"); inner != nil {
-		if p.Unique.Key, _ = inner.text("key"); !inner.has("key") {
+		known := len(s.loader.problems)
+		var ok bool
+		switch p.Unique.Key, ok = inner.text("key"); {
+		case !inner.has("key"):
 			inner.wrong("key", "it is missing")
+		case ok && p.Unique.Key == "":
+			inner.wrong("key", "want a key of 1 to %d bytes", job.MaxUniqueKey)
 		}
 		p.Unique.Window, _ = inner.duration("window", job.MinUniqueWindow, job.MaxUniqueWindow)
 		words := []string{"keep", "replace", "reject"}                                                   // in the order of job.OnConflict
 		p.Unique.OnConflict = job.OnConflict(slices.Index(words, inner.choice("on_conflict", words...))) //nolint:gosec // it is one of them
 		inner.close("board", b.Tenant+"/"+b.Name, "schedule", schedule, "job", "unique")
+		if len(s.loader.problems) == known {
+			unique = p.Unique
+		}
 	}
+	s.judgePosting(job.Posting{Name: p.Name, Labels: p.Labels, Unique: unique})
 	return p
+}
+
+// judgePosting asks the board about each of those settings of a posting that could be read.
+func (s *section) judgePosting(p job.Posting) {
+	parts := []job.Posting{{Name: "x", Unique: p.Unique}}
+	if s.has("name") && !s.bad["name"] {
+		parts = append(parts, job.Posting{Name: p.Name})
+	}
+	if !s.bad["labels"] {
+		parts = append(parts, job.Posting{Name: "x", Labels: p.Labels})
+	}
+	for _, part := range parts {
+		err := board.CheckSchedule(board.Schedule{Name: "x", Every: timetable.MinEvery, Job: part})
+		if err == nil {
+			continue
+		}
+		text := strings.TrimPrefix(job.MessageOf(err), "schedule.job.")
+		s.problem(s.place(text[:strings.IndexAny(text+":", ".:")]), "%s", text)
+	}
 }
 
 // labels reads the labels of a job, in the order of their keys.

@@ -84,8 +84,8 @@ func TestLongSchedules(t *testing.T) {
 	for _, test := range []struct{ name, schedule, job, want string }{
 		{"the longest", text(tenant.MaxNameLength), `name = "` + text(job.MaxName) + `"`, ""},
 		{"a long name", text(tenant.MaxNameLength + 1), `name = "x"`, `:7,12: board "jobs": schedule: "` + text(40)},
-		{"a job's long name", "s", `name = "` + text(job.MaxName+1) + `"`, `:7,3: board "jobs": schedule "s": job.name: `},
-		{"a long label", "s", "name = \"x\"\nlabels = { a = \"" + text(job.MaxLabelValue+1) + `" }`, `:7,3: board "jobs": schedule "s": job.labels.a: `},
+		{"a job's long name", "s", `name = "` + text(job.MaxName+1) + `"`, `:10,14: board "jobs": schedule "s": job: name: `},
+		{"a long label", "s", "name = \"x\"\nlabels = { a = \"" + text(job.MaxLabelValue+1) + `" }`, `:11,10: board "jobs": schedule "s": job: labels.a: `},
 		{"large details", "s", "name = \"x\"\ndetails = { a = \"" + text(900_000) + `" }`, `:7,3: board "jobs": schedule "s": `},
 	} {
 		dir := write(t, map[string]string{"boardd.hcl": fmt.Sprintf(`data_dir = "data"

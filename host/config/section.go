@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -159,6 +160,8 @@ func (s *section) duration(name string, least, most time.Duration) (time.Duratio
 	}
 	d, err := time.ParseDuration(value.AsString())
 	switch {
+	case err != nil && Overlong(value.AsString()):
+		s.wrong(name, "want a duration from %s to %s, got %s", short(least), short(most), clip(value.AsString()))
 	case err != nil:
 		s.wrong(name, `%q is not a duration; want one such as "30s", "5m" or "72h", which is 3 days`, clip(value.AsString()))
 	case d < least || d > most:
@@ -167,6 +170,15 @@ func (s *section) duration(name string, least, most time.Duration) (time.Duratio
 		return d, true
 	}
 	return 0, false
+}
+
+// durations are what ParseDuration reads if it is not longer than a time.Duration may be.
+var durations = regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
+// Overlong reports whether a text is a duration, but of more than 292 years.
+func Overlong(text string) bool {
+	_, err := time.ParseDuration(text)
+	return err != nil && durations.MatchString(text)
 }
 
 // short writes a duration without the zeros at its end.

@@ -74,6 +74,27 @@ board "jobs" {
       name   = ""
     }
   }
+  schedule "endless" {
+    every = "9999999h"
+    job {
+      name = "x"
+      unique {
+        key = ""
+      }
+    }
+  }
+  schedule "several" {
+    cron     = "0 3 * *"
+    timezone = "Berlin"
+    overlap  = "never"
+    job {
+      name   = ""
+      labels = { "" = "y" }
+      unique {
+        key = ""
+      }
+    }
+  }
   schedule "label" {
     every = "1h"
     job {
