@@ -128,7 +128,7 @@ var changing = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UUID"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`"token":"[^"]+"`), `"token":"TOKEN"`},
-	{regexp.MustCompile(`boardd-dev-\d+`), "boardd-dev-0"},
+	{regexp.MustCompile(`boardd-dev-(data-)?\d+`), "boardd-dev-0"},
 	{regexp.MustCompile(`(?m) +$`), ""},
 }
 

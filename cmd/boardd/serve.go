@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +25,7 @@ import (
 	"github.com/boardd/boardd/host/web"
 	"github.com/boardd/boardd/sdk/heapfloor"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/tempfolder"
 )
 
 // serveFlags are the flags of serve.
@@ -204,15 +207,26 @@ func (p *program) serverConfig(source config.Source) (*config.Config, error) {
 	return config.Load(source)
 }
 
+// devFolders are those in which --dev keeps the data of one run. Servers of before they were
+// locked made some that begin with boardd-dev- alone, in which one may live still.
+var devFolders = tempfolder.Kind{
+	Prefix: "boardd-dev-data-",
+	Ours: func(e fs.DirEntry) bool {
+		return slices.Contains([]string{"audit", "backends", "host-id", "keys", "memory", "policies", "recordings"}, e.Name())
+	},
+}
+
 // dataFolder makes the folder for the data. done removes it where it was made for
 // this run only.
 func (p *program) dataFolder(c *config.Config) (done func(), err error) {
 	if c.DataDir == "" && c.Dev {
-		if c.DataDir, err = os.MkdirTemp("", "boardd-dev-"); err != nil {
+		folder, err := devFolders.Make("")
+		if err != nil {
 			return nil, err
 		}
+		c.DataDir = folder.Path
 		fmt.Fprintf(p.out, "No --data was given: the jobs are kept in %s and are gone when the server stops.\n", c.DataDir)
-		return func() { _ = os.RemoveAll(c.DataDir) }, nil
+		return func() { _ = folder.Close() }, nil
 	}
 	if c.DataDir != "" {
 		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
