@@ -11,7 +11,7 @@ from typing import Any, AsyncIterator, Awaitable, Callable, Dict, List, Optional
 
 from boardd import client
 from boardd import errors
-from boardd.board import Board
+from boardd.board import Board, Ended
 from boardd.ending import new_owner
 from boardd.hands import Hand
 from boardd.messages import Claim, Event, Job, Json, NewJob
@@ -84,14 +84,14 @@ class AsyncBoard:
     async def claim(self, owner: str, **options: Any) -> List[Claim]:
         return await self.client.do(lambda: self.board.claim(owner, **options))
 
-    async def consume(self, claim: Claim) -> None:
-        await self.client.do(lambda: self.board.consume(claim))
+    async def consume(self, claims: Union[Claim, Sequence[Claim]]) -> Ended:
+        return await self.client.do(lambda: self.board.consume(claims))
 
-    async def abandon(self, claim: Claim, **options: Any) -> None:
-        await self.client.do(lambda: self.board.abandon(claim, **options))
+    async def abandon(self, claims: Union[Claim, Sequence[Claim]], **options: Any) -> Ended:
+        return await self.client.do(lambda: self.board.abandon(claims, **options))
 
-    async def trash(self, claim: Claim, reason: str = '') -> None:
-        await self.client.do(lambda: self.board.trash(claim, reason))
+    async def trash(self, claims: Union[Claim, Sequence[Claim]], reason: str = '') -> Ended:
+        return await self.client.do(lambda: self.board.trash(claims, reason))
 
     async def cancel(self, uuid: str, force: bool = False) -> None:
         await self.client.do(lambda: self.board.cancel(uuid, force))

@@ -3,12 +3,15 @@
 import datetime
 import time
 import uuid as uuids_
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union, overload
 
 from boardd import client as client_
 from boardd import errors
 from boardd import transport
 from boardd.messages import Claim, Event, Job, Json, NewJob, seconds
+
+#: What ending one job returns, or several.
+Ended = Optional[List[Optional[errors.BoarddError]]]
 
 #: The longest single wait that a server is asked for, in seconds.
 _WAIT = 30.0
@@ -125,27 +128,58 @@ class Board:
         return [errors.of_item('ExtendClaims', c['uuid'], r['error']) if r.get('error') else r
                 for c, r in zip(claims, results)]
 
-    def consume(self, claim: Claim) -> None:
-        """Ends a claimed job as done."""
-        self._end('ConsumeJobs', claim, {})
+    @overload
+    def consume(self, claims: Claim) -> None: ...
 
-    def abandon(self, claim: Claim, *, reason: str = '', retry_after: Optional[float] = None,
-                refund_attempt: bool = False, within: Optional[float] = None) -> None:
-        """Gives a claimed job back. retry_after None is the board's back-off."""
+    @overload
+    def consume(self, claims: Sequence[Claim]) -> List[Optional[errors.BoarddError]]: ...
+
+    def consume(self, claims: Union[Claim, Sequence[Claim]]) -> Ended:
+        """Ends a claimed job as done, or several: then it returns None or the
+        BoarddError of each."""
+        return self._end('ConsumeJobs', claims, {})
+
+    @overload
+    def abandon(self, claims: Claim, *, reason: str = '', retry_after: Optional[float] = None,
+                refund_attempt: bool = False, within: Optional[float] = None) -> None: ...
+
+    @overload
+    def abandon(self, claims: Sequence[Claim], *, reason: str = '', retry_after: Optional[float] = None,
+                refund_attempt: bool = False,
+                within: Optional[float] = None) -> List[Optional[errors.BoarddError]]: ...
+
+    def abandon(self, claims: Union[Claim, Sequence[Claim]], *, reason: str = '', retry_after: Optional[float] = None,
+                refund_attempt: bool = False, within: Optional[float] = None) -> Ended:
+        """Gives a claimed job back, or several, as consume does. retry_after
+        None is the board's back-off."""
         request: Json = {'reason': reason, 'refundAttempt': refund_attempt}
         if retry_after is not None:
             request['retryAfter'] = seconds(retry_after)
-        self._end('AbandonJobs', claim, request, within)
+        return self._end('AbandonJobs', claims, request, within)
 
-    def trash(self, claim: Claim, reason: str = '') -> None:
-        """Sets a claimed job aside for a person to look at."""
-        self._end('TrashJobs', claim, {'reason': reason})
+    @overload
+    def trash(self, claims: Claim, reason: str = '') -> None: ...
 
-    def _end(self, method: str, claim: Claim, request: Json, within: Optional[float] = None) -> None:
-        answer = self.client.call(method, dict(request, board=self.name, claims=[_proof(claim)]), within=within)
-        error = answer.message['results'][0].get('error')
-        if error:
-            raise errors.refused_later(errors.of_item(method, claim['uuid'], error), answer.unsure)
+    @overload
+    def trash(self, claims: Sequence[Claim], reason: str = '') -> List[Optional[errors.BoarddError]]: ...
+
+    def trash(self, claims: Union[Claim, Sequence[Claim]], reason: str = '') -> Ended:
+        """Sets a claimed job aside for a person to look at, or several, as
+        consume does."""
+        return self._end('TrashJobs', claims, {'reason': reason})
+
+    def _end(self, method: str, claims: Union[Claim, Sequence[Claim]], request: Json,
+             within: Optional[float] = None) -> Ended:
+        several = [claims] if isinstance(claims, Mapping) else list(claims)
+        proofs = [_proof(claim) for claim in several]
+        answer = self.client.call(method, dict(request, board=self.name, claims=proofs), within=within)
+        results = [errors.refused_later(errors.of_item(method, claim['uuid'], result['error']), answer.unsure)
+                   if result.get('error') else None for claim, result in zip(several, answer.message['results'])]
+        if not isinstance(claims, Mapping):
+            return results
+        if results[0] is not None:
+            raise results[0]
+        return None
 
     def cancel(self, uuid: str, force: bool = False) -> None:
         """Cancels a job; with force one that is being worked on too, whose

@@ -36,6 +36,18 @@ class ClientTest(boards.TestCase):
         ended = board.ended(job['uuid'])
         self.assertEqual((ended['state'], ended['outcome']), ('COMPLETE', 'CONSUMED'))
 
+    def test_several_end(self):
+        board = self.open()
+        for name in 'abcdef':
+            board.post(name)
+        claims = board.claim('me', max=6)
+        self.assertEqual(board.consume(claims[:2]), [None, None])
+        gone, ended = board.abandon([claims[0], claims[2]], reason='later')
+        self.assertEqual((gone.kind, gone.job, ended), ('LEASE_LOST', claims[0]['uuid'], None))
+        self.assertEqual(board.trash(tuple(claims[3:5]), 'odd'), [None, None])
+        board.consume(claims[5])
+        self.assertEqual((board.count()['trashed'], board.count()['unclaimed']), ('2', '1'))
+
     def test_ended_in_vain(self):
         board = self.open()
         self.assertIsNone(board.ended(board.post('x')['uuid'], timeout=0.01))

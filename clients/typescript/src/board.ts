@@ -50,6 +50,9 @@ export interface ClaimOptions {
   signal?: AbortSignal;
 }
 
+/** What became of a job of several that were to end: nothing, or why it did not. */
+export type Ended = BoarddError | undefined;
+
 /** How jobs go back to the board. */
 export interface AbandonOptions {
   reason?: string;
@@ -174,27 +177,39 @@ export class Board {
     return message.results.map((result, i) => (result.error === undefined ? result : itemError("ExtendClaims", claims[i]?.uuid ?? "", result.error)));
   }
 
-  /** Ends a claimed job as done. */
-  async consume(claim: Proof): Promise<void> {
-    await this.end(pb.BoardService.method.consumeJobs, claim, { board: this.name, claims: [proof(claim)] });
+  /** Ends a claimed job as done, or several: then it returns nothing or the BoarddError of each. */
+  async consume(claim: Proof): Promise<void>;
+  async consume(claims: Proof[]): Promise<Ended[]>;
+  async consume(claims: Proof | Proof[]): Promise<Ended[] | void> {
+    return this.end(pb.BoardService.method.consumeJobs, claims, {});
   }
 
-  /** Gives a claimed job back to the board. */
-  async abandon(claim: Proof, options: AbandonOptions = {}): Promise<void> {
+  /** Gives a claimed job back to the board, or several, as consume does. */
+  async abandon(claim: Proof, options?: AbandonOptions): Promise<void>;
+  async abandon(claims: Proof[], options?: AbandonOptions): Promise<Ended[]>;
+  async abandon(claims: Proof | Proof[], options: AbandonOptions = {}): Promise<Ended[] | void> {
     const { reason = "", refundAttempt = false, retryAfterMs } = options;
-    const request = { board: this.name, claims: [proof(claim)], reason, refundAttempt, ...duration("retryAfter", retryAfterMs) };
-    await this.end(pb.BoardService.method.abandonJobs, claim, request);
+    return this.end(pb.BoardService.method.abandonJobs, claims, { reason, refundAttempt, ...duration("retryAfter", retryAfterMs) });
   }
 
-  /** Sets a claimed job aside for a person to look at. */
-  async trash(claim: Proof, reason = ""): Promise<void> {
-    await this.end(pb.BoardService.method.trashJobs, claim, { board: this.name, claims: [proof(claim)], reason });
+  /** Sets a claimed job aside for a person to look at, or several, as consume does. */
+  async trash(claim: Proof, reason?: string): Promise<void>;
+  async trash(claims: Proof[], reason?: string): Promise<Ended[]>;
+  async trash(claims: Proof | Proof[], reason = ""): Promise<Ended[] | void> {
+    return this.end(pb.BoardService.method.trashJobs, claims, { reason });
   }
 
-  private async end<I extends DescMessage>(method: DescMethodUnary<I, DescMessage>, claim: Proof, request: MessageInitShape<I>): Promise<void> {
+  private async end<I extends DescMessage>(method: DescMethodUnary<I, DescMessage>, claims: Proof | Proof[], more: object): Promise<Ended[] | void> {
+    const several = Array.isArray(claims) ? claims : [claims];
+    const request = { ...more, board: this.name, claims: several.map(proof) } as unknown as MessageInitShape<I>;
     const { message, unsure } = await this.client.call(method, request);
-    const error = (message as unknown as pb.ConsumeJobsResponse).results[0]?.error;
-    if (error !== undefined) throw refusedLater(itemError(method.name, claim.uuid, error), unsure);
+    const { results } = message as unknown as pb.ConsumeJobsResponse;
+    const ended = several.map((claim, i) => {
+      const error = results[i]?.error;
+      return error === undefined ? undefined : refusedLater(itemError(method.name, claim.uuid, error), unsure);
+    });
+    if (Array.isArray(claims)) return ended;
+    if (ended[0] !== undefined) throw ended[0];
   }
 
   /** Cancels a job; with force one that is being worked on too, whose worker is asked to stop. */

@@ -94,7 +94,7 @@ const kindOfConnect: Record<Code, Kind> = {
 export function enumValue(op: string, field: string, names: Record<string, string | number>, name: string): number {
   const value = names[name];
   if (typeof value === "number") return value;
-  const want = Object.keys(names).filter((key) => !/^\d+$/.test(key));
+  const want = Object.keys(names).filter((key) => !/^\d+$/.test(key) && key !== "UNSPECIFIED");
   throw new BoarddError("INVALID", op, `${field}: want one of ${want.join(", ")}, got ${JSON.stringify(name)}`, { field });
 }
 

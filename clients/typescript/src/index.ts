@@ -1,4 +1,4 @@
-export { Board, parsed, type AbandonOptions, type ClaimOptions, type Json, type ListOptions, type NewJob, type Proof } from "./board.js";
+export { Board, parsed, type AbandonOptions, type ClaimOptions, type Ended, type Json, type ListOptions, type NewJob, type Proof } from "./board.js";
 export { Client, defaultAddr, type Answer, type CallOptions, type ClientOptions } from "./client.js";
 export { CancelRequested, LeaseLost, newOwner, RetryError, Stopping, TimedOut, TrashError, type Ending } from "./ending.js";
 export { BoarddError, isKind, type Kind } from "./error.js";

@@ -67,6 +67,18 @@ test("claiming by uuid gives all of them or an error", async () => {
   assert.deepEqual([back.state, back.attempt], [pb.State_Enum.UNCLAIMED, 0]);
 });
 
+test("one job ends, or several", async () => {
+  const board = await server.board();
+  await board.postAll(["a", "b", "c", "d"].map((name) => ({ name })));
+  const [a, b, c, d] = (await board.claim({ owner: "me", max: 4 })) as [pb.Claim, pb.Claim, pb.Claim, pb.Claim];
+  assert.deepEqual(await board.consume([a, b]), [undefined, undefined]);
+  const [gone, back] = await board.abandon([a, c], { reason: "later" });
+  assert.ok(isKind(gone, "LEASE_LOST") && gone.job === a.uuid && back === undefined);
+  assert.deepEqual(await board.trash([d], "odd"), [undefined]);
+  await assert.rejects(board.consume(d), (e) => isKind(e, "LEASE_LOST"));
+  await board.consume(b); // answers as it did before
+});
+
 test("a listing goes over all pages", async () => {
   const board = await server.board();
   await board.postAll(Array.from({ length: 25 }, (_, i) => ({ name: `n${i}`, labels: { even: String(i % 2 === 0) } })));
@@ -89,7 +101,7 @@ test("what TypeScript would have refused, and JavaScript does not, is wrong", as
   const board = await server.board();
   const wrong = (x: object) => x as never;
   for (const [call, text] of [
-    [() => board.post(wrong({ name: "x", priority: "urgent" })), /priority: want one of .*VERY_HIGH, HIGH.*, got "urgent"/],
+    [() => board.post(wrong({ name: "x", priority: "urgent" })), /priority: want one of VERY_HIGH, HIGH.*, got "urgent"/],
     [() => board.post(wrong({ name: "x", unique: { key: "a" } })), /unique: there is no such field; .* stands in more/],
     [() => board.post(wrong({ name: "x", more: { unique: { key: "a", onConflict: "DROP" } } })), /Unique.on_conflict/],
     [() => board.list(wrong({ states: ["OPEN"] })).next(), /states: want one of .*UNCLAIMED.*, got "OPEN"/],
