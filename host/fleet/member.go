@@ -197,7 +197,9 @@ func (m *Member) take(now time.Time, docs []driver.Document) {
 	}
 	m.mu.Lock()
 	m.view.Observe(now, words, drained)
+	before := m.drained
 	m.servers, m.drained = m.view.Servers(), drained[m.boot]
+	m.tellDrain(before, m.drained)
 	self := m.selfID(words)
 	if m.known = m.view.Known(self); self == "" {
 		if stays, longer := m.stays.Gone(); longer {
@@ -210,6 +212,16 @@ func (m *Member) take(now time.Time, docs []driver.Document) {
 	}
 	m.mu.Unlock()
 	m.seen.Keep(senders)
+}
+
+// tellDrain logs that somebody has begun to drain this run, or has taken that back.
+func (m *Member) tellDrain(before, now bool) {
+	switch {
+	case now && !before:
+		m.options.Logger.Info("this server is drained: it gives its boards to the others (boardd server drain)")
+	case before && !now:
+		m.options.Logger.Info("this server is drained no more: it takes boards again")
+	}
 }
 
 // selfID is the ID under which this run speaks.

@@ -1,10 +1,12 @@
 package fleet_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,6 +51,7 @@ type server struct {
 	*fleet.Member
 
 	way  *documents
+	log  *bytes.Buffer
 	stop context.CancelFunc
 }
 
@@ -75,8 +78,9 @@ func start(t *testing.T, ids ...string) map[string]*server {
 	for _, id := range ids {
 		ctx, stop := context.WithCancel(t.Context())
 		way := &documents{Documents: store.Documents()}
-		s := &server{way: way, stop: stop, Member: fleet.New(fleet.Options{
-			Documents: way, Logger: slog.New(slog.DiscardHandler), Looked: func() {},
+		log := &bytes.Buffer{}
+		s := &server{way: way, log: log, stop: stop, Member: fleet.New(fleet.Options{
+			Documents: way, Logger: slog.New(slog.NewTextHandler(log, nil)), Looked: func() {},
 			Self: func() fleet.Word { return fleet.Word{ID: id, Advertise: "http://" + id + ":1", State: fleet.Serving} },
 		})}
 		servers[id] = s
@@ -158,6 +162,13 @@ func TestDrain(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		if servers["b"].Drained() || state() != fleet.Serving {
 			t.Errorf("b is drained: %v, and a takes it for %s", servers["b"].Drained(), state())
+		}
+		for id, want := range map[string]int{"a": 0, "b": 2} { // it says so once each time
+			servers[id].stop()
+			synctest.Wait()
+			if log := servers[id].log.String(); strings.Count(log, "this server is drained") != want {
+				t.Errorf("%s logged, of %d lines about its drain:\n%s", id, want, log)
+			}
 		}
 	})
 }
