@@ -140,10 +140,11 @@ func (s *store) examine(ctx context.Context, name string) (list []driver.Finding
 		return nil, err
 	}
 	asked := []look{{
-		sql: `SELECT 2, 'refused-postings', 'inbox', format('%s postings of boardd.post were refused since %s; the view left_postings says why', count(*), min(at))
+		sql: `SELECT 2, 'refused-postings', 'inbox', format('%s of boardd.post %s refused since %s; the view left_postings says why',
+			CASE count(*) WHEN 1 THEN '1 posting' ELSE count(*) || ' postings' END, CASE count(*) WHEN 1 THEN 'was' ELSE 'were' END, min(at))
 			FROM {s}.inbox WHERE refused IS NOT NULL AND board = ` + boardOf + ` HAVING count(*) > 0`,
 		args: func(*store) []any { return []any{[]byte(b.Name)} },
-		mend: "DELETE FROM the inbox those that were looked into",
+		mend: "once somebody has looked at them: DELETE FROM {s}.inbox WHERE refused IS NOT NULL",
 	}}
 	if !s.examined.Swap(true) {
 		asked = append(asked, looks...)
@@ -157,7 +158,7 @@ func (s *store) examine(ctx context.Context, name string) (list []driver.Finding
 				args = asked[i].args(s)
 			}
 			queue.Queue(s.sql(asked[i].sql), args...).Query(func(rows pgx.Rows) error {
-				f := driver.Finding{Mend: asked[i].mend}
+				f := driver.Finding{Mend: s.sql(asked[i].mend)}
 				var severity int
 				_, err := pgx.ForEachRow(rows, []any{&severity, &f.Code, &f.Subject, &f.Problem}, func() error {
 					f.Severity = driver.Severity(severity) //nolint:gosec // 1 to 3, as the statements have it

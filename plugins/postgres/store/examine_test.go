@@ -66,6 +66,9 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%s: found %+v, want one of %s", code, f, subject)
 		}
 	}
+	if f := found["refused-postings"]; !strings.HasPrefix(f.Problem, "1 posting of boardd.post was refused since ") || !strings.Contains(f.Mend, `DELETE FROM "boardd".inbox WHERE refused`) {
+		t.Errorf("one refused posting: %+v", f)
+	}
 	if _, ok := found["sees-little"]; ok {
 		t.Error("a role that may see all is told that it does not")
 	}

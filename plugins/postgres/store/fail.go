@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -64,6 +65,7 @@ func failed(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*job.Error](err); ok {
 		return e
 	}
+	err = connecting(err)
 	pg, said := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case said && pg.Code == protocolViolation && strings.Contains(pg.Message, "statement pooling"):
@@ -82,6 +84,42 @@ func failed(ctx context.Context, err error) error {
 		return &job.Error{Kind: job.Unavailable, Message: "PostgreSQL refuses", Err: err}
 	}
 	return &job.Error{Kind: job.Unavailable, Message: "PostgreSQL is not reachable", Err: err}
+}
+
+// unreachable is an error of connecting whose text names each thing that failed once: pgx tries a
+// server with TLS and without, and says both.
+type unreachable struct {
+	error
+
+	text string
+}
+
+func (e *unreachable) Error() string { return e.text }
+func (e *unreachable) Unwrap() error { return e.error }
+
+// noTLS is what pgx says of a server that has none, which is no fault where it tries without.
+const noTLS = "server refused TLS connection"
+
+// connecting puts what pgx says of several tries so that people can read it.
+func connecting(err error) error {
+	failed, ok := errors.AsType[*pgconn.ConnectError](err)
+	if !ok {
+		return err
+	}
+	tries, ok := failed.Unwrap().(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var texts []string
+	for _, try := range tries.Unwrap() {
+		if text := try.Error(); !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	if others := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.HasSuffix(text, noTLS) }); len(others) > 0 {
+		texts = others
+	}
+	return &unreachable{err, strings.Join(texts, "; ")}
 }
 
 // commitFailed says what became of a change that had been sent together with COMMIT.
