@@ -64,7 +64,7 @@ func TestErrorOfEachRefusal(t *testing.T) {
 		{"PUT", "CountJobs", "{}", nil, 405, boarddv1.Code_UNSUPPORTED, `CountJobs wants POST, got PUT`},
 		{"POST", "CountJobs", "{}", []string{"Content-Type", "text/xml"}, 415, boarddv1.Code_INVALID, `does not take the content type "text/xml"`},
 		{"POST", "CountJobs", strings.Repeat(" ", 8<<20+1), nil, 400, boarddv1.Code_INVALID, `the request has more than 8388608 bytes`},
-		{"POST", "CountJobs", "{", nil, 400, boarddv1.Code_INVALID, `the text ends`},
+		{"POST", "CountJobs", "{", nil, 400, boarddv1.Code_INVALID, `the JSON ends`},
 		{"POST", "CountJobs", "{}", []string{"Connect-Timeout-Ms", "soon"}, 400, boarddv1.Code_INVALID, `Connect-Timeout-Ms: want milliseconds, 1 to 10 digits, got "soon"`},
 		{"POST", "CountJobs", "{}", []string{"Connect-Timeout-Ms", "12345678901"}, 400, boarddv1.Code_INVALID, `Connect-Timeout-Ms: want milliseconds, 1 to 10 digits`},
 		{"POST", "CountJobs", `{"board":"default"}`, []string{"Connect-Timeout-Ms", "1234567890", "Connect-Protocol-Version", "1"}, 200, 0, `"unclaimed"`},

@@ -21,7 +21,7 @@ var refusedCalls = []struct {
 }{
 	{"PostJobs", `{"board":"default","jobs":[{},{},{},{"detials":{}}]}`, "invalid_argument", `jobs[3].detials: there is no such field (did you mean "details"?)`},
 	{"PostJobs", `{"board":"default","jobs":[{"name":7}]}`, "invalid_argument", `jobs[0].name: want a text, got 7`},
-	{"PostJobs", `{"board":"default","jobs":[{"priority":"URGENT"}]}`, "invalid_argument", `jobs[0].priority: want one of UNSPECIFIED, VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW, got "URGENT"`},
+	{"PostJobs", `{"board":"default","jobs":[{"priority":"URGENT"}]}`, "invalid_argument", `jobs[0].priority: want one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW, got "URGENT"`},
 	{"PostJobs", `{"board":"default","jobs":[` + times(1001, `{"name":"a"}`) + `]}`, "invalid_argument", `jobs: want at most 1000 items`},
 	{"PostJobs", ``, "invalid_argument", `there is no JSON: want an object, at least {}`},
 	{"PostJobs", `{"board":"default","jobs":[{"details":{"a":NaN}}]}`, "invalid_argument", `jobs[0].details: want a JSON value, got 'N' (at character 44)`},

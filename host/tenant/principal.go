@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -106,7 +107,11 @@ func (p *Principal) May(call, board string) bool { return p.Check(call, board) =
 func (p *Principal) Check(call, board string) error {
 	allowed := permissions[call]
 	if p.home != "" && !slices.Contains(allowed, Viewer) {
-		return job.Errorf(job.PermissionDenied, "token %q only looks at the boards of the tenant %q: it may not call %s there", p.TokenName, p.Tenant, call)
+		instead := ""
+		if len(allowed) > 0 && allowed[0] != Operator {
+			instead = fmt.Sprintf("; a token of that tenant may (boardd token create NAME --tenant %s --role %s)", p.Tenant, allowed[0])
+		}
+		return job.Errorf(job.PermissionDenied, "token %q only looks at the boards of the tenant %q: it may not call %s there%s", p.TokenName, p.Tenant, call, instead)
 	}
 	if !slices.ContainsFunc(allowed, p.Has) {
 		return job.Errorf(job.PermissionDenied, "token %q has the roles [%s]; %s needs one of [%s]",

@@ -210,6 +210,18 @@ func TestCheckNamesTheRolesThatWouldDo(t *testing.T) {
 	}
 }
 
+// TestCheckNamesATokenThatWouldDo: who only looks at another tenant's boards is told what to
+// change them with.
+func TestCheckNamesATokenThatWouldDo(t *testing.T) {
+	t.Parallel()
+	p := tenant.Passed{TokenName: "root", Tenant: "acme", Home: "default", Roles: []tenant.Role{tenant.Operator}}.Principal()
+	want := `token "root" only looks at the boards of the tenant "acme": it may not call PostJobs there; ` +
+		`a token of that tenant may (boardd token create NAME --tenant acme --role poster)`
+	if err := p.Check("PostJobs", ""); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	r := registry(t,

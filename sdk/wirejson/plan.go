@@ -178,6 +178,9 @@ var scalars = map[protoreflect.Kind]form{
 	protoreflect.BytesKind:    bytesForm,
 }
 
+// unspecified is the name, in enums that have one, of the value that stands for none.
+const unspecified = "UNSPECIFIED"
+
 func makeEnum(desc protoreflect.EnumDescriptor) *enum {
 	e := &enum{byName: map[string]protoreflect.EnumNumber{}, byNumber: map[protoreflect.EnumNumber]string{}}
 	values := desc.Values()
@@ -188,7 +191,9 @@ func makeEnum(desc protoreflect.EnumDescriptor) *enum {
 		if _, taken := e.byNumber[v.Number()]; !taken {
 			e.byNumber[v.Number()] = name
 		}
-		e.names = append(e.names, name)
+		if name != unspecified { // which nobody is to give
+			e.names = append(e.names, name)
+		}
 	}
 	return e
 }

@@ -38,7 +38,7 @@ func (s *scanner) errorf(format string, args ...any) *syntaxError {
 // unexpected says what is wanted and what stands there.
 func (s *scanner) unexpected(wanted string) *syntaxError {
 	if s.pos >= len(s.text) {
-		return s.errorf("the text ends where %s should be", wanted)
+		return s.errorf("the JSON ends where %s should be", wanted)
 	}
 	r, size := utf8.DecodeRune(s.text[s.pos:])
 	if r == utf8.RuneError && size == 1 {

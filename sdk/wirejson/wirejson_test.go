@@ -136,7 +136,7 @@ func nested(levels int) string { return strings.Repeat("[", levels) + strings.Re
 
 func TestUnmarshalRefuses(t *testing.T) {
 	t.Parallel()
-	const priorities = "UNSPECIFIED, VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW"
+	const priorities = "VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW"
 	for _, c := range []struct{ text, want string }{
 		{``, `there is no JSON: want an object, at least {}`},
 		{`  `, `there is no JSON: want an object, at least {}`},
@@ -144,7 +144,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{`[]`, `want an object, got a list`},
 		{`"x"`, `want an object, got the text "x"`},
 		{"\xef\xbb\xbf{}", "want an object, got '\\ufeff' (at character 1)"},
-		{`{`, `the text ends where a name in double quotes should be (at character 2)`},
+		{`{`, `the JSON ends where a name in double quotes should be (at character 2)`},
 		{`{}x`, `want the end of the text after the object, got 'x' (at character 3)`},
 		{`{}{}`, `want the end of the text after the object, got '{' (at character 3)`},
 		{`{"board":"a",}`, `want a name in double quotes, got '}' (at character 14)`},
@@ -169,7 +169,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		{`{"jobs":{}}`, `jobs: want a list, got an object`},
 		{`{"jobs":[7]}`, `jobs[0]: want an object, got 7`},
 		{`{"jobs":[null]}`, `jobs[0]: want an object, got null`},
-		{`{"jobs":[{}`, `jobs: the text ends where ',' or ']' should be (at character 12)`},
+		{`{"jobs":[{}`, `jobs: the JSON ends where ',' or ']' should be (at character 12)`},
 		{`{"jobs":[{},]}`, `jobs[1]: want an object, got ']' (at character 13)`},
 		{`{"jobs":[{"priority":"high"}]}`, `jobs[0].priority: want one of ` + priorities + `, got "high" (did you mean "HIGH"?)`},
 		{`{"jobs":[{"priority":2}]}`, `jobs[0].priority: want one of ` + priorities + `, got 2`},
@@ -268,7 +268,7 @@ func TestMarshalRefuses(t *testing.T) {
 	}{
 		{&boarddv1.Job{Name: "\xff"}, "name: the text is not valid UTF-8 (at byte 0)"},
 		{&boarddv1.Job{Labels: map[string]string{"a": "b\xff"}}, `labels["a"]: the text is not valid UTF-8 (at byte 1)`},
-		{&boarddv1.JobResult{Job: &boarddv1.Job{Details: []byte("{")}}, "job.details: the field is not valid JSON: the text ends where a name in double quotes should be (at character 2)"},
+		{&boarddv1.JobResult{Job: &boarddv1.Job{Details: []byte("{")}}, "job.details: the field is not valid JSON: the JSON ends where a name in double quotes should be (at character 2)"},
 		{&boarddv1.JobResult{Job: &boarddv1.Job{Details: []byte("{} {}")}}, "job.details: the field is not valid JSON: want the end of the text, got '{' (at character 4)"},
 		{&boarddv1.Event{At: &timestamppb.Timestamp{Seconds: 1 << 60}}, "at: 1152921504606846976 s and 0 ns is no time from the year 1 to 9999"},
 		{&boarddv1.Claim{Lease: &durationpb.Duration{Seconds: 1, Nanos: -1}}, "lease: 1 s and -1 ns is no duration"},
