@@ -147,7 +147,7 @@ var (
 	descFree        = newDesc("boardd_disk_free_bytes", "Room on the disk of the data folder, and of each embedded store's.", "path")
 	descSize        = newDesc("boardd_disk_bytes", "How large these disks are.", "path")
 	descCatalog     = newDesc("boardd_catalog_records", "Records of the catalog that this server knows.")
-	descLost        = newDesc("boardd_catalog_lost_records", "Of those: that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
+	descLost        = newDesc("boardd_catalog_lost_records", "Records of the catalog that the store has lost without their having been deleted. Above 0 nothing in the catalog can be changed.")
 	descAge         = newDesc("boardd_catalog_age_seconds", "How long ago the catalog's store last answered; -1: not yet.")
 	descKeys        = newDesc("boardd_issuer_keys_age_seconds", "How long ago an identity provider last gave its keys; -1: not yet.", "issuer")
 )

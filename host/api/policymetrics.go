@@ -13,7 +13,7 @@ type policyMetrics struct {
 
 var (
 	descPolicyProcesses = newDesc("boardd_policy_processes", "Processes that run modules which tenants brought.")
-	descPolicyMemory    = newDesc("boardd_policy_memory_bytes", "Memory that these processes are charged.")
+	descPolicyMemory    = newDesc("boardd_policy_memory_bytes", "Memory that the processes of policies are charged.")
 	descCompilations    = newDesc("boardd_policy_compilations", "Modules that are being compiled now, or wait for that.", "state")
 	descPolicyRefused   = newDesc("boardd_policy_refused_total", "Processes and compilations of modules that were refused, since there were too many.")
 )
