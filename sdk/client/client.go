@@ -10,11 +10,6 @@
 // for whole calls and for single items.
 package client
 
-// Locks. held.mu, gatherer.mu, LogWriter.mu, outage.mu and credentials.mu are each held alone,
-// while memory is read or written; the contexts of handlers and calls are canceled under the
-// first two. None is held while the server is asked, a file is read, or a function of the
-// program that uses this package is called, which may therefore call the package again.
-
 import (
 	"context"
 	"net/http"
@@ -25,6 +20,11 @@ import (
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 	"github.com/boardd/boardd/sdk/boardd/v1/boarddv1connect"
 )
+
+// Locks. held.mu, gatherer.mu, LogWriter.mu, outage.mu and credentials.mu are each held alone,
+// while memory is read or written; the contexts of handlers and calls are canceled under the
+// first two. None is held while the server is asked, a file is read, or a function of the
+// program that uses this package is called, which may therefore call the package again.
 
 // DefaultAddr is where a boardd listens that was told nothing else.
 const DefaultAddr = "http://127.0.0.1:7422"

@@ -5,15 +5,15 @@ package main
 
 import "github.com/boardd/boardd/sdk/policy/guest"
 
-func init() { guest.Serve(gpu()) }
+func init() { guest.Serve(newPolicy()) }
 
 func main() {}
 
-// gpu is kept out of init: in a copy of it there the compiler would not inline
+// newPolicy is kept out of init: in a copy of it there the compiler would not inline
 // what its functions call.
 //
 //go:noinline
-func gpu() *guest.Policy {
+func newPolicy() *guest.Policy {
 	var gold, silver int64
 	return &guest.Policy{
 		Configure: func(b guest.Batch) error {

@@ -16,7 +16,7 @@ func start(t *testing.T, parameters map[string]any) policy.Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := native.New(manifest, parameters, gpu())
+	p, err := native.New(manifest, parameters, newPolicy())
 	if err != nil {
 		t.Fatal(err)
 	}
