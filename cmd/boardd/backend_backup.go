@@ -101,7 +101,11 @@ func (p *program) backendRestoreCommand() *cobra.Command {
 			if to == "" {
 				return usagef("want --to: the folder of the store, such as /var/lib/boardd/backends/main")
 			}
-			return p.withBackup(args, func(s *backup.Source) (*backup.Manifest, error) { return s.Unpack(to, false) })
+			if err := p.withBackup(args, func(s *backup.Source) (*backup.Manifest, error) { return s.Unpack(to, false) }); err != nil || p.output == "json" {
+				return err
+			}
+			return p.line("it was put back into %s, which the server's user has to own; boardd board acknowledge-loss BOARD says, "+
+				"once the server runs, that the loss of what came later is known", printable(to))
 		})
 	c.Flags().StringVar(&to, "to", "", "folder of the store")
 	return c

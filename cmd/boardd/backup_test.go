@@ -108,7 +108,11 @@ func TestBackupDrill(t *testing.T) {
 
 	b.run(nil, "backend", "check", folder)
 	b.server.Data = t.TempDir()
-	b.run(nil, "backend", "restore", folder, "--to", filepath.Join(b.server.Data, "backends", "main"))
+	store := filepath.Join(b.server.Data, "backends", "main")
+	restored, err := exec.CommandContext(t.Context(), b.program, "backend", "restore", folder, "--to", store).CombinedOutput()
+	if want := "it was put back into " + store; err != nil || !strings.Contains(string(restored), want) {
+		t.Fatalf("restore said %q (%v), want %q", restored, err, want)
+	}
 	b.server.Restart()
 	if info := b.board(); info.Generation != "2" || !strings.Contains(info.Loss, "put back from a backup") {
 		t.Errorf("the board is in generation %s, with the loss %q; want the second and a report", info.Generation, info.Loss)

@@ -33,13 +33,19 @@ func (p *program) boardListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.show(&boarddv1.ListBoardsResponse{Boards: boards}, func(t *table) {
-				t.row("NAME", "BACKEND", "DRIVER", "READY", "PAUSED", "SERVER", "PROBLEM")
-				for _, b := range boards {
-					t.row(b.GetName(), b.GetBackend(), b.GetDriver(), b.GetReady(), b.GetPaused(), b.GetServer(), b.GetProblem())
-				}
-			})
+			return p.show(&boarddv1.ListBoardsResponse{Boards: boards}, func(t *table) { boardRows(t, boards) })
 		})
+}
+
+func boardRows(t *table, boards []*client.BoardInfo) {
+	t.row("NAME", "BACKEND", "DRIVER", "READY", "PAUSED", "SERVER", "PROBLEM")
+	for _, b := range boards {
+		problem := b.GetProblem()
+		if problem == "" && b.GetLoss() != "" {
+			problem = "its store lost changes: boardd board get " + b.GetName()
+		}
+		t.row(b.GetName(), b.GetBackend(), b.GetDriver(), b.GetReady(), b.GetPaused(), b.GetServer(), problem)
+	}
 }
 
 // named returns the board that an argument or --board names.

@@ -81,13 +81,29 @@ func (p *program) move(ctx context.Context, c *client.Client, name string, f *mo
 			return err
 		}
 	}
-	if err := p.show(m, func(t *table) { moveTable(t, m) }); err != nil {
+	if err := p.show(m, func(t *table) {
+		if f.dry {
+			plannedTable(t, m)
+			return
+		}
+		moveTable(t, m)
+	}); err != nil {
 		return err
 	}
 	if s := m.GetState(); !f.abandon && (s == "ABANDONING" || s == "ABANDONED") {
 		return findings("the move was given up: %s", m.GetProblem())
 	}
 	return nil
+}
+
+// plannedTable is what a move would be, of which nothing is done yet.
+func plannedTable(t *table, m *boarddv1.Move) {
+	t.line("state", m.GetState())
+	t.line("from", m.GetFrom())
+	t.line("to", m.GetTo())
+	t.line("jobs to move", m.GetTotal())
+	t.line("claims among them", m.GetClaims())
+	t.line("problem", m.GetProblem())
 }
 
 func moveTable(t *table, m *boarddv1.Move) {

@@ -285,7 +285,12 @@ func (p *program) boardDeleteCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.show(answer, func(*table) {})
+				return p.show(answer, func(t *table) {
+					t.line("deleted", name)
+					if !request.GetPurge() {
+						t.line("its jobs", "stay in the store, for a board that is made under this name, or until boardd board delete "+name+" --purge")
+					}
+				})
 			})
 		})
 	c.Flags().BoolVar(&request.Purge, "purge", false, "take its jobs away, too; they are gone for good")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,11 @@ func TestWrongCommandLines(t *testing.T) {
 		"job count --token-file " + empty:              "is empty",
 		"job post":                                     "want one NAME, got 0",
 		"job post a b":                                 "want one NAME, got 2",
+		"job post a --max-attempts 99999999999":        "--max-attempts 99999999999: want a whole number up to 2147483647",
+		"job count --addr 127.0.0.1:7422":              `address "127.0.0.1:7422": want http://127.0.0.1:7422, or https://127.0.0.1:7422`,
+		"job consume --claims " + dir:                  dir + " is a folder; want the file with what boardd job claim -o json printed",
+		"schedule put s -- x":                          "--cron or --every is missing",
+		"worker run --concurrency 1001 -- true":        "--concurrency must be 1 to 1000, got 1001",
 		"job post a --priority hi":                     `--priority "hi": want one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW`,
 		"job post a --label x":                         `--label "x": want KEY=VALUE`,
 		"job post a --label x=1 --label x=2":           `--label: the key "x" is given twice`,
@@ -85,15 +91,16 @@ func TestWrongCommandLines(t *testing.T) {
 		"job get":                                      "which job? Give at least one uuid",
 		"job get x":                                    `"x" is not a uuid`,
 		"job wait " + someUUID + " --timeout 5":        `"5" is not a duration`,
+		"job wait " + someUUID + " --timeout 9999999h": `"9999999h" is longer than any duration may be`,
 		"job wait " + someUUID + " --timeout=-5s":      `"-5s" is negative: want 0s or more`,
 		"job claim":                                    "--owner is missing",
 		"job claim --owner w --max 0":                  "--max 0: want at least 1",
-		"job claim --owner w --lease 5m --no-expiry":   "[lease no-expiry]",
+		"job claim --owner w --lease 5m --no-expiry":   "want only one of --lease and --no-expiry",
 		"job consume " + someUUID:                      "which claim? Give --claim-token",
 		"job consume --claims -":                       "standard input: object 1",
 		"job consume --claim-token t":                  "which job?",
 		"job consume --claim-token t,u " + someUUID:    "1 jobs and 2 tokens",
-		"job consume --claims x --owner w":             "[claims owner]",
+		"job consume --claims x --owner w":             "want only one of --claims and --owner",
 		"job explain":                                  "want one uuid, got 0",
 		"job watch a b":                                "want one uuid or none, got 2",
 		"board pause a b":                              "want one board, got 2",
@@ -102,7 +109,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"worker run --ahead -1 -- sh":                  "--ahead must be 0 to 1000, got -1",
 		"worker run --ahead 1001 -- sh":                "--ahead must be 0 to 1000, got 1001",
 		"worker run -- boardd-no-such-program":         "the command cannot be run",
-		"worker run --concurrency 0 -- true":           "--concurrency must be at least 1",
+		"worker run --concurrency 0 -- true":           "--concurrency must be 1 to 1000, got 0",
 		"serve":                                        "what to serve?",
 		"serve --log-level loud --dev":                 `--log-level "loud"`,
 		"serve --dev --listen 0.0.0.0:0 --data " + dir: "with --dev the server listens on loopback only",
@@ -115,12 +122,42 @@ func TestWrongCommandLines(t *testing.T) {
 			t.Errorf("boardd %s: code %d, %q, want 2 and %q (%s)", line, code, stderr, want, stdout)
 		}
 	}
+	if code, _, stderr := runIn(t, nil, "", "job", "post", ""); code != exitUsage || !strings.Contains(stderr, "NAME: want a text that is not empty") {
+		t.Errorf("a job without a name: code %d, %q", code, stderr)
+	}
 	code, _, stderr := runIn(t, nil, "", "job", "post", "--from", wrong)
 	want := `boardd: WRONG:3: nam: there is no such field (did you mean "name"?)
 boardd: WRONG:4: name: want the name of the job
 boardd: WRONG:5: `
 	if got := strings.ReplaceAll(stderr, wrong, "WRONG"); code != exitUsage || !strings.HasPrefix(got, want) || !strings.Contains(got, "nothing was posted") {
 		t.Errorf("wrong lines: code %d\n%s", code, got)
+	}
+}
+
+// What answers there and is no boardd is asked about: PostgreSQL hangs up, others say something.
+func TestNoBoardd(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{"", "E"} {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				c, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = c.Read(make([]byte, 64<<10))
+				_, _ = io.WriteString(c, answer)
+				_ = c.Close()
+			}
+		}()
+		code, _, stderr := runIn(t, nil, "", "job", "list", "--addr", "http://"+listener.Addr().String(), "--token", "x")
+		if code != exitUnreachable || !strings.Contains(stderr, "; is it a boardd that listens there?") {
+			t.Errorf("the answer %q: code %d, %q, want 3 and the question whether it is a boardd", answer, code, stderr)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"syscall"
@@ -64,7 +65,7 @@ func (p *program) exit(ctx context.Context, err error) int {
 		p.complain(code.text)
 		return code.code
 	case errors.As(err, &usage), !p.started:
-		p.complain(err.Error())
+		p.complain(plainly(err.Error()))
 		return exitUsage
 	case errors.As(err, &problems):
 		p.complain(problems.Error())
@@ -84,6 +85,9 @@ func (p *program) complain(text string) {
 	}
 }
 
+// sendHeader is how a server says what a call without a token lacks.
+const sendHeader = "send the header Authorization: Bearer SECRET"
+
 // complainOf writes an error with its code, and each of the items that failed
 // on a line of its own.
 func (p *program) complainOf(err error) {
@@ -102,6 +106,9 @@ func (p *program) complainOf(err error) {
 	if known.Owner != "" && !strings.Contains(text, known.Owner) {
 		text += " (held by " + known.Owner + ")"
 	}
+	if known.Kind == job.Unauthenticated { // that flags say how to send one, which the advice names
+		text = strings.NewReplacer(": "+sendHeader, "", "; "+sendHeader, "").Replace(text)
+	}
 	p.complain(text + p.advice(known, err))
 }
 
@@ -119,6 +126,8 @@ func (p *program) advice(known *job.Error, err error) string {
 		return `; "boardd board list" shows yours`
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; is a boardd running? --addr says where"
+	case known.Kind == job.Unavailable && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || strings.Contains(err.Error(), "malformed HTTP")):
+		return "; is it a boardd that listens there?"
 	case errors.Is(err, client.ErrUntrusted) && p.caFile == "":
 		return "; --ca-file or BOARDD_CA_FILE names the certificates to trust"
 	case errors.Is(err, client.ErrUntrusted):

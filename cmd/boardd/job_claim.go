@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,9 +84,39 @@ func (p *program) jobClaim(ctx context.Context, f *claimFlags) error {
 		return shown
 	}
 	if err == nil && len(claims) == 0 {
-		return nothing("there is nothing to claim")
+		return nothing("there is nothing to claim%s", f.waiting(ctx, board))
 	}
+	f.shorter(p, claims)
 	return err
+}
+
+// waiting names a job that is there and was not granted, and how to learn why; nothing if
+// there is none, or the token may not look.
+func (f *claimFlags) waiting(ctx context.Context, board *client.Board) string {
+	filters := []string{f.o.Filter}
+	if len(f.o.Names) > 0 {
+		filters = nil
+	}
+	for _, name := range f.o.Names {
+		filters = append(filters, strings.TrimSuffix("name = "+strconv.Quote(name)+" AND "+f.o.Filter, " AND "))
+	}
+	for _, filter := range filters {
+		o := client.ListOptions{States: []boarddv1.State_Enum{boarddv1.State_UNCLAIMED}, Filter: filter, Fields: []string{"uuid"}, PageSize: 1}
+		if jobs, _, err := board.ListPage(ctx, o, ""); err == nil && len(jobs) > 0 {
+			return fmt.Sprintf(" for this worker; job %s waits: boardd job explain, with this --owner and --worker-label, says for what", jobs[0].GetUuid())
+		}
+	}
+	return ""
+}
+
+// shorter says that the server gave less time than was asked for.
+func (f *claimFlags) shorter(p *program, claims []*client.Claim) {
+	for _, c := range claims {
+		if got := c.GetLease().AsDuration(); c.GetLease() != nil && got < f.o.Lease {
+			p.complain("the leases are of " + got.String() + ", the longest that the board grants")
+			return
+		}
+	}
 }
 
 // claimWithin claims, and waits longer than one call can where that is asked for.

@@ -72,6 +72,9 @@ func (p *program) readClaims(path string) ([]*client.Claim, error) {
 			return nil, usagef("--claims: %v", err)
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return nil, usagef("--claims: %s is a folder; want the file with what boardd job claim -o json printed", path)
+		}
 		source, name = file, path
 	}
 	claims, err := decodeClaims(source)

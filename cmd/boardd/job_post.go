@@ -137,6 +137,9 @@ func (p *program) posting(f *postFlags, args []string) (*client.NewJob, error) {
 	if len(args) != 1 {
 		return nil, usagef("want one NAME, got %d: the job's details go into --details", len(args))
 	}
+	if args[0] == "" {
+		return nil, usagef("NAME: want a text that is not empty")
+	}
 	posting := &client.NewJob{Name: args[0], Uuid: f.uuid, NotBefore: f.notBefore.proto(), MaxAttempts: f.maxAttempts, Timeout: f.timeout.proto(), Batch: f.batch}
 	if f.uuid != "" {
 		if err := uuids([]string{f.uuid}, true); err != nil {

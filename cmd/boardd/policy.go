@@ -34,24 +34,28 @@ func policyChild(self string) wasm.Child {
 func (p *program) policyPushCommand() *cobra.Command {
 	var tenant, name string
 	var f shippedFlags
-	c := p.command("push FILE.wasm", "Give the server a module, as the newest version of a policy",
+	c := p.command("push FILE.wasm|FOLDER", "Give the server a module, as the newest version of a policy",
 		"The server reads it, and refuses one that it would not run. Boards go on as they are: see promote.\n"+
-			"Without --name the policy is called as the file.",
+			"A folder with a policy's source is built first. Without --name the policy is called as the file or folder.",
 		"boardd policy push urgent.wasm",
 		func(ctx context.Context, args []string) error {
 			path, err := one(args, "module")
 			if err != nil {
 				return err
 			}
-			module, err := os.ReadFile(path)
+			module, err := moduleAt(ctx, path)
 			if err != nil {
-				return usagef("%v", err)
+				return err
 			}
 			if _, err := f.check(path, module); err != nil {
 				return err
 			}
 			if name == "" {
-				name = strings.TrimSuffix(filepath.Base(path), ".wasm")
+				full, err := filepath.Abs(path)
+				if err != nil {
+					return err
+				}
+				name = strings.TrimSuffix(filepath.Base(full), ".wasm")
 			}
 			return p.administer(func(a *client.Admin) error {
 				r, err := a.PutPolicy(ctx, &boarddv1.PutPolicyRequest{Tenant: tenant, Name: name, Module: module})
@@ -65,7 +69,7 @@ func (p *program) policyPushCommand() *cobra.Command {
 			})
 		})
 	tenantFlag(c, &tenant)
-	c.Flags().StringVar(&name, "name", "", "the policy's name (default that of the file)")
+	c.Flags().StringVar(&name, "name", "", "the policy's name (default that of the file or folder)")
 	f.add(c)
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/boardd/boardd/sdk/job"
 	"github.com/boardd/boardd/sdk/policy"
 	policybuild "github.com/boardd/boardd/sdk/policy/build"
+	"github.com/boardd/boardd/sdk/policy/guest"
 )
 
 func (p *program) policyBuildCommand() *cobra.Command {
@@ -37,6 +39,9 @@ func (p *program) policyBuildCommand() *cobra.Command {
 			if err != nil {
 				return findings("%v", err)
 			}
+			if err := hasFunctions(ctx, folder, b); err != nil {
+				return err
+			}
 			if out == "" {
 				full, err := filepath.Abs(folder)
 				if err != nil {
@@ -52,6 +57,36 @@ func (p *program) policyBuildCommand() *cobra.Command {
 		})
 	c.Flags().StringVarP(&out, "out", "f", "", "file to write (default FOLDER.wasm, here)")
 	return c
+}
+
+// hasFunctions refuses a module whose functions do nothing but say that the policy has none: a
+// policy in Go exports all of them, whatever it declares. What needs parameters is not asked.
+func hasFunctions(ctx context.Context, folder string, module []byte) error {
+	var missing []string
+	err := withModule(ctx, folder, module, nil, func(rule *wasm.Policy) error {
+		m := rule.Manifest()
+		batch := madeUp(&m, 1)
+		for _, kind := range []struct {
+			name     string
+			declared bool
+			ask      func() error
+		}{
+			{"eligibility", m.Eligibility, func() error { return rule.Eligible(ctx, batch, make([]policy.Verdict, 1)) }},
+			{"ordering", m.Ordering, func() error { return rule.Score(ctx, batch, make([]int64, 1)) }},
+		} {
+			if !kind.declared {
+				continue
+			}
+			if err := kind.ask(); err != nil && strings.Contains(err.Error(), guest.NoFunction) {
+				missing = append(missing, kind.name)
+			}
+		}
+		return nil
+	})
+	if err == nil && len(missing) > 0 {
+		return findings("%s: the manifest declares %s, and the policy has no function for it", folder, strings.Join(missing, " and "))
+	}
+	return nil // whatever else is wrong may be so with these parameters and jobs alone
 }
 
 func (p *program) line(format string, args ...any) error {

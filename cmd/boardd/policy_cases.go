@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/nearest"
 	"github.com/boardd/boardd/sdk/policy"
 )
 
@@ -51,12 +53,40 @@ func readCases(name string) (*policyTable, error) {
 	d.UseNumber()
 	t := &policyTable{}
 	if err := d.Decode(t); err != nil {
-		return nil, err
+		return nil, wrongCases(text, err)
 	}
 	if len(t.Cases) == 0 {
 		return nil, fmt.Errorf("cases: want at least one")
 	}
 	return t, nil
+}
+
+// caseFields are the fields of a table, wherever in it.
+var caseFields = []string{
+	"params", "cases", "name", "now", "worker", "jobs", "verdicts", "order", "fuel", "priority", "labels", "details",
+	"createdAt", "attempt", "maxAttempts",
+}
+
+// wrongCases says what is wrong with the text of a table, and in which line, if that is sure.
+func wrongCases(text []byte, err error) error {
+	problem, at := strings.TrimPrefix(err.Error(), "json: "), int64(-1)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		at = syntax.Offset
+	}
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at = kind.Offset
+	}
+	if quoted, ok := strings.CutPrefix(problem, "unknown field "); ok {
+		name := strings.Trim(quoted, `"`)
+		problem = "there is no field " + quoted + nearest.Among(name, caseFields)
+		if bytes.Count(text, []byte(quoted)) == 1 {
+			at = int64(bytes.Index(text, []byte(quoted)))
+		}
+	}
+	if at < 0 || at > int64(len(text)) {
+		return errors.New(problem)
+	}
+	return fmt.Errorf("line %d: %s", 1+bytes.Count(text[:at], []byte("\n")), problem)
 }
 
 // problems runs one case and says what came out differently, and what fuel it took

@@ -129,3 +129,29 @@ func main() {}
 		t.Errorf("exit code %d: %s%s\nwant 1: %s", code, out, errs, want)
 	}
 }
+
+// A policy in Go that lacks a function which its manifest declares is not built.
+func TestPolicyThatLacksAFunction(t *testing.T) {
+	t.Parallel()
+	testneed.Program(t, "go")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "manifest.json"), `{"name": "lacks", "version": "1", "abi": 1, "kinds": ["eligibility", "ordering"]}`)
+	write(t, filepath.Join(dir, "lacks.go"), `package main
+
+import "github.com/boardd/boardd/sdk/policy/guest"
+
+func init() {
+	guest.Serve(&guest.Policy{Eligible: func(guest.Batch, guest.Job) guest.Verdict { return guest.Verdict{Decision: guest.Allow} }})
+}
+
+func main() {}
+`)
+	module := filepath.Join(t.TempDir(), "lacks.wasm")
+	out, err := exec.CommandContext(t.Context(), testserver.Build(t, "./cmd/boardd"), "policy", "build", dir, "-f", module).CombinedOutput()
+	if want := "the manifest declares ordering, and the policy has no function for it"; err == nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %v: %s\nwant %s", err, out, want)
+	}
+	if _, err := os.Stat(module); err == nil {
+		t.Error("there is a module all the same")
+	}
+}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,6 +83,12 @@ func (p *program) root() *cobra.Command {
 
 // wrongFlag names the flag that was probably meant, and where all of them are.
 func wrongFlag(c *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok && errors.Is(err, strconv.ErrRange) {
+		bits := map[string]int{"int32": 32, "int": strconv.IntSize, "int64": 64}[invalid.GetFlag().Value.Type()]
+		if bits > 0 {
+			return usagef("--%s %s: want a whole number up to %d", invalid.GetFlag().Name, invalid.GetValue(), int64(1)<<(bits-1)-1)
+		}
+	}
 	unknown, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !ok {
 		return usagef("%v", err)
@@ -90,6 +99,29 @@ func wrongFlag(c *cobra.Command, err error) error {
 	c.InheritedFlags().VisitAll(add)
 	hint := nearest.Hint(unknown, names)
 	return usagef("%v%s; %s --help shows all flags", err, strings.Replace(hint, `"`, `"--`, 1), c.CommandPath())
+}
+
+// flagGroups are cobra's words about flags that belong together, and ours.
+var flagGroups = []struct {
+	pattern *regexp.Regexp
+	says    func(flags []string) string
+}{
+	{regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`), func(flags []string) string {
+		return "--" + strings.Join(flags, " or --") + " is missing"
+	}},
+	{regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`), func(flags []string) string {
+		return "want only one of --" + strings.Join(flags, " and --")
+	}},
+}
+
+// plainly says what is wrong with a command line in the words of the other errors.
+func plainly(text string) string {
+	for _, g := range flagGroups {
+		if found := g.pattern.FindStringSubmatch(text); found != nil {
+			return g.says(strings.Fields(found[1]))
+		}
+	}
+	return text
 }
 
 // group is a command that only has other commands. Its example is the first one of its first

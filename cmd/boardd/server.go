@@ -17,7 +17,8 @@ func (p *program) serverCommand() *cobra.Command {
 func (p *program) serverListCommand() *cobra.Command {
 	return p.command("list", "List the servers of the fleet",
 		"Servers that share a catalog and have advertise in their configurations serve their boards\n"+
-			"together: each board is open on one of them. SERVER is where the others reach it. For operators.",
+			"together: each board is open on one of them. SERVER is where the others reach it. One that\n"+
+			"says nothing any more is gone: the others take its boards over. For operators.",
 		"boardd server list",
 		func(ctx context.Context, args []string) error {
 			if err := none(args); err != nil {
@@ -66,8 +67,12 @@ func serverRows(t *table, list ...*boarddv1.Server) {
 	t.row("SERVER", "STATE", "BOARDS", "SINCE", "VERSION", "SILENT", "DIGEST")
 	for _, s := range list {
 		state, silent := s.GetState(), ""
-		if !s.GetLive() {
-			state += ", does not count"
+		switch {
+		case s.GetLive() || state == "left":
+		case s.GetSilent().AsDuration() > 0:
+			state = "gone"
+		default:
+			state += ", not counted yet"
 		}
 		if d := s.GetSilent().AsDuration(); d > 0 {
 			silent = d.Round(time.Second).String()

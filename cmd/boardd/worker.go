@@ -104,8 +104,11 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	if err != nil {
 		return usagef("the command cannot be run: %v", err)
 	}
-	if f.worker.Concurrency < 1 || f.worker.MaxJobs < 0 || f.grace < 0 {
-		return usagef("--concurrency must be at least 1, --max-jobs and --grace not negative")
+	if n := f.worker.Concurrency; n < 1 || n > mostCommands {
+		return usagef("--concurrency must be 1 to %d, got %d", mostCommands, n)
+	}
+	if f.worker.MaxJobs < 0 || f.grace < 0 {
+		return usagef("--max-jobs and --grace must not be negative")
 	}
 	if f.worker.Ahead, err = f.claimsAhead(); err != nil {
 		return err
@@ -127,12 +130,12 @@ func (p *program) workerRun(ctx context.Context, f *workerFlags, args []string) 
 	w.Board, w.Lease, w.Handler, w.Report = c.Board(p.board), f.lease.value(), cmd.run, tally.report
 	w.Timeout, w.Version = f.timeout.value(), thisBuild().Version
 	w.Logger = slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if w.UntilEmpty || w.MaxJobs > 0 {
-		// Somebody waits for it to return: a server that is not there is no reason
-		// to wait. A worker that runs for ever waits for its server.
-		if err := p.there(ctx); err != nil {
-			return err
+	if err := p.there(ctx); err != nil {
+		if w.UntilEmpty || w.MaxJobs > 0 {
+			return err // somebody waits for it to return: a server that is not there is no reason to wait
 		}
+		p.complainOf(err)
+		p.complain("the worker waits for the server")
 	}
 	err = w.Run(ctx)
 	tally.finish()
@@ -168,6 +171,9 @@ func (f *workerFlags) claimsAhead() (int, error) {
 	}
 	return f.ahead, nil
 }
+
+// mostCommands is how many commands one worker runs at the same time.
+const mostCommands = 1000
 
 // mostAhead is how many claims one call gives.
 const mostAhead = 1000

@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -61,7 +63,12 @@ func newServers(list string, straight bool, next connect.HTTPClient) (*servers, 
 func parseAddr(addr string) (*url.URL, error) {
 	u, err := url.Parse(addr)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, job.Errorf(job.Invalid, "address %q: want http://HOST:PORT or https://HOST:PORT, and commas between several", addr)
+		text := "want http://HOST:PORT or https://HOST:PORT, and commas between several"
+		host, port, _ := net.SplitHostPort(addr)
+		if _, wrong := strconv.ParseUint(port, 10, 16); wrong == nil && host != "" {
+			text = "want http://" + addr + ", or https://" + addr + " where the server has a certificate"
+		}
+		return nil, job.Errorf(job.Invalid, "address %q: %s", addr, text)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil

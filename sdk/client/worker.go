@@ -100,6 +100,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.Board == nil || w.Handler == nil {
 		return job.Errorf(job.Invalid, "a Worker needs a Board and a Handler")
 	}
+	if w.Concurrency < 0 {
+		return job.Errorf(job.Invalid, "a Worker's Concurrency: want 1 or more, or 0 for 1, got %d", w.Concurrency)
+	}
 	r := w.prepare()
 	if err := r.learnBoard(ctx); err != nil {
 		return unlessDone(ctx, err)

@@ -61,8 +61,10 @@ const NoOpinion = abi.NoOpinion
 // ErrBlock is the answer to a block that is none.
 var ErrBlock = errors.New("not a block of this interface")
 
-// errMissing is the answer to a call that the policy has no function for.
-var errMissing = errors.New("the policy has no function for this call")
+// NoFunction is what a policy says of a call that it has no function for.
+const NoFunction = "the policy has no function for this call"
+
+var errMissing = errors.New(NoFunction)
 
 // Handle answers one call: it reads the block and writes its out area. The
 // result is the call's return code; with abi.Failed the block's text says why.
