@@ -13,6 +13,7 @@ import (
 type slowReads struct {
 	driver.Driver
 	meanwhile func() // called once
+	gone      bool   // whether it knows no job
 }
 
 func (d *slowReads) Read(ctx context.Context, board string, ids []job.ID, parts driver.Parts) ([]driver.Record, error) {
@@ -20,6 +21,9 @@ func (d *slowReads) Read(ctx context.Context, board string, ids []job.ID, parts 
 	if meanwhile := d.meanwhile; meanwhile != nil {
 		d.meanwhile = nil
 		meanwhile()
+	}
+	if d.gone {
+		clear(records)
 	}
 	return records, err
 }
@@ -73,6 +77,31 @@ func TestPostedWhileItWasReadAsUnknown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGoneAndChangedMeanwhile: whoever is told that a job is gone does not find it among the open
+// ones afterwards, though a change before that arrived while the store was asked.
+func TestGoneAndChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		store := openStore(t)
+		slow := &slowReads{Driver: store}
+		b, other := start(t, slow, Spec{}), start(t, store, Spec{})
+		id := postN(t, other, 1)[0].ID
+		synctest.Wait()
+		slow.gone = true
+		slow.meanwhile = func() {
+			claimOne(t, other, ClaimRequest{})
+			synctest.Wait()
+		}
+		results, err := b.Get(t.Context(), []job.ID{id}, GetOptions{})
+		if err != nil || job.KindOf(results[0].Err) != job.NotFound {
+			t.Fatal(results, err)
+		}
+		if n := b.index.Count(); n.Ready != 0 || n.Claimed != 0 {
+			t.Errorf("a job that is gone is counted: %+v", n)
+		}
+	})
 }
 
 // TestEntryOfChangedPriority: an entry does not grow with the changes of a job whose priority was

@@ -44,13 +44,7 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	if o.Details {
 		parts |= driver.Details
 	}
-	s := b.flight.read()
-	before := b.index.Sightings(ids)
-	records, err := b.read(ctx, ids, parts)
-	if err == nil {
-		b.notice(ids, before, records)
-	}
-	b.flight.done(s)
+	records, err := b.readNoted(ctx, ids, parts)
 	if err == nil {
 		err = b.resolve(ctx, records, parts)
 	}
@@ -92,6 +86,24 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	return results, open, nil
 }
 
+// maxRereads is how often jobs are read once more of which something became known while they were
+// read, and the store said that there are none.
+const maxRereads = 3
+
+// readNoted reads jobs, and the index follows what the store says, so that whoever is told that a
+// job is gone does not find it among the open ones afterwards.
+func (b *Board) readNoted(ctx context.Context, ids []job.ID, parts driver.Parts) (records []driver.Record, err error) {
+	s := b.flight.read()
+	defer b.flight.done(s)
+	for range 1 + maxRereads {
+		before := b.index.Sightings(ids)
+		if records, err = b.read(ctx, ids, parts); err != nil || b.notice(ids, before, records) {
+			break
+		}
+	}
+	return records, err
+}
+
 // addAttached reads the attached records of those jobs that have what is wanted:
 // results of operations, or a log.
 func (b *Board) addAttached(ctx context.Context, records []driver.Record, o GetOptions) error {
@@ -127,19 +139,24 @@ func (b *Board) readAttached(ctx context.Context, ids []job.ID) (attached [][]dr
 	return attached, nil
 }
 
-// notice corrects the index where a read shows it to be behind.
-func (b *Board) notice(ids []job.ID, before []index.Sighting, records []driver.Record) {
+// notice corrects the index where a read shows it to be behind. It reports whether it could: which
+// of the two is behind is open where the store did not know a job that was changed meanwhile.
+func (b *Board) notice(ids []job.ID, before []index.Sighting, records []driver.Record) bool {
+	whole := true
 	for i := range records {
 		e, known := b.index.Get(ids[i])
 		switch {
 		case records[i].State == job.Unknown:
 			if known {
 				b.missing(ids[i], before[i])
+				_, known = b.index.Get(ids[i])
+				whole = whole && !known
 			}
 		case known != isOpen(records[i].State) || known && e.Position < records[i].Position:
 			b.absorb(&records[i])
 		}
 	}
+	return whole
 }
 
 // CorruptJob is something among a board's jobs in the store that boardd cannot read as a
