@@ -17,7 +17,8 @@ import (
 
 // load is callers who post jobs, claim and consume them, until the test has enough.
 // No call of theirs may fail. BOARDD_TEST_RATE says how many calls they make in a
-// second at most; otherwise it is as many as the machine can.
+// second at most, 0: as many as the machine can; otherwise it is loadRate, which leaves
+// the processors to the tests beside.
 type load struct {
 	t     *testing.T
 	calls atomic.Int64
@@ -26,14 +27,17 @@ type load struct {
 	stop  context.CancelFunc
 }
 
-// loadCallers is how many there are.
-const loadCallers = 8
+// loadCallers is how many there are, and loadRate how many calls they make in a second.
+const (
+	loadCallers = 8
+	loadRate    = 400
+)
 
 func startLoad(t *testing.T, board *client.Board) *load {
 	t.Helper()
 	rate, err := strconv.Atoi(os.Getenv("BOARDD_TEST_RATE"))
 	if err != nil {
-		rate = 0
+		rate = loadRate
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	l := &load{t: t, begun: time.Now(), stop: stop}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,11 +25,10 @@ func (r release) runs(s *testserver.Server) {
 // versionBoards are enough for each of three servers to have some.
 const versionBoards = 24
 
-// TestFleetOfTwoVersions runs a fleet beside the programs of each commit that BOARDD_TEST_BEFORE
-// names. Without that variable the test does nothing, since it builds a boardd of each.
+// TestFleetOfTwoVersions runs a fleet beside the programs of an earlier commit.
 func TestFleetOfTwoVersions(t *testing.T) {
 	t.Parallel()
-	for commit := range strings.FieldsSeq(os.Getenv("BOARDD_TEST_BEFORE")) {
+	for _, commit := range testserver.Earlier(t) {
 		t.Run(commit, func(t *testing.T) {
 			t.Parallel()
 			twoVersions(t, commit)

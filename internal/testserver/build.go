@@ -3,7 +3,6 @@
 package testserver
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/boardd/boardd/internal/testneed"
 )
 
 // Root returns the module's top folder, found from the test's working folder.
@@ -154,43 +151,4 @@ func readSources(t testing.TB, root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// BuildBefore builds packages of an earlier commit of this repository, such as
-// "./cmd/boardd", into a folder that stays for the next test, and returns the folder. Their
-// names are those of the packages.
-func BuildBefore(t testing.TB, commit string, pkgs ...string) string {
-	t.Helper()
-	root := Root(t)
-	git := func(args ...string) ([]byte, error) {
-		return exec.CommandContext(t.Context(), "git", append([]string{"-C", root}, args...)...).Output()
-	}
-	whole, err := git("rev-parse", "--verify", commit+"^{commit}")
-	if err != nil {
-		testneed.Skip(t, "this clone does not have the commit "+commit)
-	}
-	folder := filepath.Join(root, ".tools", "programs", "commit-"+strings.TrimSpace(string(whole)))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	defer locked(t, folder+".lock")()
-	var missing []string
-	for _, pkg := range pkgs {
-		if _, err := os.Stat(filepath.Join(folder, filepath.Base(pkg))); err != nil {
-			missing = append(missing, pkg)
-		}
-	}
-	if len(missing) == 0 {
-		return folder
-	}
-	archive, err := git("archive", commit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := t.TempDir()
-	unpack := exec.CommandContext(t.Context(), "tar", "-x", "-C", sources)
-	unpack.Stdin = bytes.NewReader(archive)
-	run(t, unpack)
-	run(t, compiler(t, sources, append([]string{"-o", folder}, missing...)...))
-	return folder
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -15,13 +14,12 @@ import (
 	"github.com/boardd/boardd/sdk/plugin"
 )
 
-// TestBesideBefore has the driver of each commit that BOARDD_TEST_BEFORE names work on one
-// database with that of this commit, which upgrades the tables meanwhile: each is told what the
-// other does to documents. Without that variable the test does nothing, since it builds a driver
-// of each.
+// TestBesideBefore has the driver of an earlier commit work on one database with that of this
+// commit, which upgrades the tables meanwhile where it has others: each is told what the other does
+// to documents.
 func TestBesideBefore(t *testing.T) {
 	t.Parallel()
-	for commit := range strings.FieldsSeq(os.Getenv("BOARDD_TEST_BEFORE")) {
+	for _, commit := range testserver.Earlier(t) {
 		t.Run(commit, func(t *testing.T) {
 			t.Parallel()
 			besideBefore(t, filepath.Join(testserver.BuildBefore(t, commit, "./plugins/postgres"), "postgres"))
