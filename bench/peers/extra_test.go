@@ -63,3 +63,32 @@ func behind(t *testing.T, peers []*peer, n int) []string {
 	}
 	return lines
 }
+
+// byTurns has peers empty a queue of n jobs, each with so many handlers, by turns and for as
+// long as more says. It returns the rates of each.
+func byTurns(t *testing.T, peers []*peer, handlers, n int, more func(turn int) bool) [][]float64 {
+	t.Helper()
+	worked := make([][]float64, len(peers))
+	for turn := 0; more(turn); turn++ {
+		for i := range peers {
+			k := (i + turn) % len(peers) // who comes first was last before
+			_, rate, err := emptied(t.Context(), peers[k], handlers, n)
+			if err != nil {
+				t.Fatalf("%s, %d handlers, turn %d: %v", peers[k].name, handlers, turn, err)
+			}
+			worked[k] = append(worked[k], rate)
+		}
+	}
+	return worked
+}
+
+// withMany measures the first peer and the second one with very many handlers.
+func withMany(t *testing.T, p *plan, peers []*peer, handlers, turns int) string {
+	t.Helper()
+	n := handlers * p.each
+	byTurns(t, peers, handlers, n, func(turn int) bool { return turn < 1 }) // everything is warm then
+	worked := byTurns(t, peers, handlers, n, func(turn int) bool { return turn < turns })
+	one, other := median(worked[0]), median(worked[1])
+	return fmt.Sprintf("On %s with %s handlers and %s jobs: %s works %s in a second and %s %s, a ratio of %.2f.",
+		peers[0].what, rate(float64(handlers)), rate(float64(n)), peers[0].name, rate(one), peers[1].name, rate(other), one/other)
+}

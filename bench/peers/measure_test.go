@@ -17,13 +17,19 @@ type plan struct {
 	atMost   int           // jobs in it, and at least a tenth of that in the first turn
 	lone     int           // jobs posted one after the other, each when the last one is being worked on
 	half     time.Duration // for which jobs are posted at half the rate of 64 handlers
+	each     int           // jobs that each of very many handlers does
+	round    int           // jobs in each turn beside a transaction that is held open
 }
 
 // whole is what the table is made of.
-var whole = plan{handlers: []int{1, 10, 64, 256}, drain: 500 * time.Millisecond, atMost: 10_000, lone: 150, half: time.Second}
+var whole = plan{
+	handlers: []int{1, 10, 64, 256}, drain: 500 * time.Millisecond, atMost: 10_000, lone: 150, half: time.Second, each: 10, round: 2000,
+}
 
 // quick is just enough to see that everything runs.
-var quick = plan{handlers: []int{1, 10}, drain: 50 * time.Millisecond, atMost: 200, lone: 5, half: 50 * time.Millisecond}
+var quick = plan{
+	handlers: []int{1, 10}, drain: 50 * time.Millisecond, atMost: 200, lone: 5, half: 50 * time.Millisecond, each: 2, round: 50,
+}
 
 // figures are what was measured of one peer, a value for each turn.
 type figures struct {
@@ -50,19 +56,31 @@ func (p *plan) turn(t *testing.T, one *peer, f *figures) error {
 	return nil
 }
 
-// empty fills a queue and has a worker empty it. What counts is the time from the first
-// handler's beginning to the last one's end.
+// empty fills a queue and has a worker empty it, with as many jobs as the turn before says.
 func (p *plan) empty(ctx context.Context, one *peer, f *figures, handlers int) error {
 	n := max(p.atMost/20, 20)
 	if rates := f.worked[handlers]; len(rates) > 0 {
 		n = min(max(int(rates[len(rates)-1]*p.drain.Seconds()), n), p.atMost)
 	}
+	enqueued, worked, err := emptied(ctx, one, handlers, n)
+	if err != nil {
+		return err
+	}
+	f.enqueued = append(f.enqueued, enqueued)
+	f.worked[handlers] = append(f.worked[handlers], worked)
+	return nil
+}
+
+// emptied fills a queue with n jobs and has a worker empty it, and returns how many jobs a
+// second were posted and done. What counts for the latter is the time from the first
+// handler's beginning to the last one's end.
+func emptied(ctx context.Context, one *peer, handlers, n int) (enqueued, worked float64, err error) {
 	list := payloads(n)
 	began := time.Now()
 	if err := one.Post(ctx, list); err != nil {
-		return err
+		return 0, 0, err
 	}
-	f.enqueued = append(f.enqueued, float64(n)/time.Since(began).Seconds())
+	enqueued = float64(n) / time.Since(began).Seconds()
 	var begun, done atomic.Int64
 	var first atomic.Int64
 	all := make(chan time.Time, 1)
@@ -75,15 +93,14 @@ func (p *plan) empty(ctx context.Context, one *peer, f *figures, handlers int) e
 		}
 	})
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer stop()
 	select {
 	case last := <-all:
-		f.worked[handlers] = append(f.worked[handlers], float64(n)/(last.Sub(base)-time.Duration(first.Load())).Seconds())
-		return nil
+		return enqueued, float64(n) / (last.Sub(base) - time.Duration(first.Load())).Seconds(), nil
 	case <-time.After(patience):
-		return fmt.Errorf("%d of %d jobs were done after %s", done.Load(), n, patience)
+		return 0, 0, fmt.Errorf("%d of %d jobs were done after %s", done.Load(), n, patience)
 	}
 }
 

@@ -20,13 +20,15 @@ var (
 	write    = flag.Bool("write", false, "write the table into docs/benchmarks.md, after each turn")
 	taskflow = flag.Int("taskflow", 2000, "with -turns: how many jobs TaskFlow empties a board of; 0: none")
 	backlog  = flag.Int("backlog", 0, "with -turns: drain a queue on Redis behind so many waiting jobs, too")
+	many     = flag.Int("many", 2000, "with -turns: how many handlers boardd and River on PostgreSQL have once more; 0: none")
+	held     = flag.Duration("held", 0, "with -turns: have boardd and River on PostgreSQL work while a transaction is open for so long, too")
 )
 
 // start starts everything that is measured.
-func start(t *testing.T) (peers []*peer, redis *testserver.Redis) {
+func start(t *testing.T) (peers []*peer, redis *testserver.Redis, postgres *testserver.Postgres) {
 	t.Helper()
 	redis = testserver.StartRedis(t, testserver.RedisOptions{})
-	postgres := testserver.StartPostgres(t, testserver.PostgresOptions{})
+	postgres = testserver.StartPostgres(t, testserver.PostgresOptions{})
 	client := startBoardd(t, redis, postgres)
 	at := func(board string) system { return &boardd{t: t, board: client.Board(board)} }
 	return []*peer{
@@ -37,22 +39,71 @@ func start(t *testing.T) (peers []*peer, redis *testserver.Redis) {
 		{startBeanstalkd(t, "50"), "beanstalkd", "log, `-f50`"},
 		{at("postgres"), "boardd", "PostgreSQL"},
 		{newRiver(t, postgres), "River", "PostgreSQL"},
-	}, redis
+	}, redis, postgres
 }
 
 // TestPeers measures all peers by turns. Without -turns it is a test of the measuring.
 func TestPeers(t *testing.T) {
-	peers, redis := start(t)
+	peers, redis, postgres := start(t)
 	p, rounds := &whole, *turns
 	if rounds == 0 {
 		p, rounds = &quick, 1
 	}
-	all := make([]*figures, len(peers))
+	all, taken := p.turns(t, peers, rounds)
+	var more []string
+	below := func(lines ...string) {
+		more = append(more, lines...)
+		if *turns > 0 {
+			keep(t, table(p, peers, all, taken, more))
+		}
+	}
+	below()
+	onPostgres := peers[len(peers)-2:]
+	if *turns == 0 {
+		below(withMany(t, p, onPostgres, 100, rounds))
+		below(besideHeld(t, p, onPostgres, postgres, time.Second)...)
+	}
+	if *turns > 0 && *many > 0 {
+		below(withMany(t, p, onPostgres, *many, rounds))
+	}
+	if *turns > 0 && *taskflow > 0 {
+		below(besideTaskFlow(t, redis, *taskflow))
+	}
+	if *turns > 0 && *backlog > 0 {
+		below(behind(t, peers[:2], *backlog)...)
+	}
+	if *turns > 0 && *held > 0 {
+		below(besideHeld(t, p, onPostgres, postgres, *held)...)
+	}
+	text := table(p, peers, all, taken, more)
+	wanted := []string{}
+	for _, one := range peers {
+		wanted = append(wanted, one.name+", "+one.what)
+	}
+	if *turns == 0 {
+		wanted = append(wanted, "with 100 handlers", "boardd on PostgreSQL beside a transaction", "River on PostgreSQL beside a transaction")
+	}
+	for _, what := range wanted {
+		if !strings.Contains(text, what) {
+			t.Errorf("nothing is said of %q:\n%s", what, text)
+		}
+	}
+	for i, f := range all {
+		if len(f.lone) == 0 || len(f.half) == 0 || len(f.enqueued) == 0 || len(f.worked) != len(p.handlers) {
+			t.Errorf("%s on %s was not measured as a whole: %+v", peers[i].name, peers[i].what, f)
+		}
+	}
+}
+
+// turns measures all peers in so many rounds, after one that counts for nothing but to warm
+// them, and returns how many were taken. Without -turns there is that one alone.
+func (p *plan) turns(t *testing.T, peers []*peer, rounds int) (all []*figures, taken int) {
+	t.Helper()
+	all = make([]*figures, len(peers))
 	for i := range all {
 		all[i] = &figures{worked: map[int][]float64{}}
 	}
-	var more []string
-	began, taken := time.Now(), 0
+	began := time.Now()
 	for round := range rounds + 1 {
 		if taken > 0 && time.Since(began) > *within {
 			t.Logf("%s are over: %d turns of %d were taken", *within, taken, rounds)
@@ -65,7 +116,7 @@ func TestPeers(t *testing.T) {
 			}
 		}
 		if *turns == 0 {
-			break
+			return all, 1
 		}
 		if round == 0 { // everything is warm now, and its rates say how many jobs a turn takes
 			for _, f := range all {
@@ -85,28 +136,9 @@ func TestPeers(t *testing.T) {
 			}
 		}
 		taken = round
-		keep(t, table(p, peers, all, taken, more))
+		keep(t, table(p, peers, all, taken, nil))
 	}
-	if *turns > 0 && *taskflow > 0 {
-		more = append(more, besideTaskFlow(t, redis, *taskflow))
-	}
-	if *turns > 0 && *backlog > 0 {
-		more = append(more, behind(t, peers[:2], *backlog)...)
-	}
-	text := table(p, peers, all, max(taken, 1), more)
-	if *turns > 0 {
-		keep(t, text)
-	}
-	for _, one := range peers {
-		if !strings.Contains(text, one.what) {
-			t.Errorf("the table says nothing of %s on %s:\n%s", one.name, one.what, text)
-		}
-	}
-	for i, f := range all {
-		if len(f.lone) == 0 || len(f.half) == 0 || len(f.enqueued) == 0 || len(f.worked) != len(p.handlers) {
-			t.Errorf("%s on %s was not measured as a whole: %+v", peers[i].name, peers[i].what, f)
-		}
-	}
+	return all, taken
 }
 
 // table is what stands in docs/benchmarks.md.
