@@ -19,7 +19,7 @@ go build -trimpath -o "$program" ./cmd/boardd
 outside() { go test ./bench -run '^$' -timeout 20m -boardd "$program" "$@" | grep '^Benchmark'; }
 
 outside -bench 'Through|Single' -benchtime 4s -count "${COUNT:-3}"
-outside -bench 'Backlog|Picky|Million|Idle' -benchtime 1x
+outside -bench 'Backlog/embedded|Picky/embedded|Million|Idle' -benchtime 1x
 outside -bench 'BesideTaskFlow' -benchtime 1x
 outside -bench 'FirstContent|OpenPages' -benchtime 1x
 outside -bench 'Neighbour' -benchtime 5x
