@@ -38,7 +38,7 @@ bench: ## run the benchmarks of all packages
 bench-system: ## measure whole servers, as docs/benchmarks.md quotes (ten minutes, alone)
 	./scripts/bench.sh
 
-bench-peers: ## measure boardd beside other queues, into docs/benchmarks.md (eight minutes, alone)
+bench-peers: ## measure boardd beside other queues, into docs/benchmarks.md (nine minutes, alone)
 	./scripts/bench-peers.sh
 
 screenshots: ## take the pictures of docs/ anew (needs Chromium)

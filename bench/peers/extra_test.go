@@ -89,6 +89,6 @@ func withMany(t *testing.T, p *plan, peers []*peer, handlers, turns int) string 
 	byTurns(t, peers, handlers, n, func(turn int) bool { return turn < 1 }) // everything is warm then
 	worked := byTurns(t, peers, handlers, n, func(turn int) bool { return turn < turns })
 	one, other := median(worked[0]), median(worked[1])
-	return fmt.Sprintf("On %s with %s handlers and %s jobs: %s works %s in a second and %s %s, a ratio of %.2f.",
-		peers[0].what, rate(float64(handlers)), rate(float64(n)), peers[0].name, rate(one), peers[1].name, rate(other), one/other)
+	return fmt.Sprintf("On %s with %s handlers and %s jobs: %s works %s in a second and %s %s, a ratio of %.2f (medians of %d turns).",
+		peers[0].what, rate(float64(handlers)), rate(float64(n)), peers[0].name, rate(one), peers[1].name, rate(other), one/other, turns)
 }

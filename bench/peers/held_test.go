@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,14 +32,26 @@ func besideHeld(t *testing.T, p *plan, peers []*peer, postgres *testserver.Postg
 	lines := make([]string, 0, len(peers)+1)
 	last := make([]float64, len(peers))
 	for i, one := range peers {
-		dead := strings.TrimSpace(postgres.SQL(strings.ToLower(one.name), "SELECT sum(n_dead_tup) FROM pg_stat_user_tables"))
+		dead := deadRows(t, postgres, strings.ToLower(one.name))
 		ended[i]()
 		at, n := median(before[i]), len(during[i])
 		last[i] = median(during[i][n*4/5:])
 		lines = append(lines, fmt.Sprintf("%s on %s beside a transaction that is held open for %s: %s jobs worked in a second before it, and %s in the last fifth of %d turns of %s jobs, a ratio of %.2f. %s rows are dead then.",
-			one.name, one.what, open, rate(at), rate(last[i]), n, rate(float64(p.round)), last[i]/at, dead))
+			one.name, one.what, open, rate(at), rate(last[i]), n, rate(float64(p.round)), last[i]/at, rate(float64(dead))))
 	}
 	return append(lines, fmt.Sprintf("%s's over %s's in that last fifth: %.2f.", peers[0].name, peers[1].name, last[0]/last[1]))
+}
+
+// deadRows is how many rows of a database are dead and not removed, by what its sessions
+// have told. Some told nothing yet where they have worked for a second.
+func deadRows(t *testing.T, postgres *testserver.Postgres, database string) (n int) {
+	t.Helper()
+	testserver.Eventually(t, "there are dead rows, of which none can be removed", func() bool {
+		text := postgres.SQL(database, "SELECT sum(n_dead_tup) FROM pg_stat_user_tables")
+		n, _ = strconv.Atoi(strings.TrimSpace(text))
+		return n > 0
+	})
+	return n
 }
 
 // hold opens a transaction on a database that keeps whatever dies from now on. What it

@@ -57,7 +57,6 @@ func TestPeers(t *testing.T) {
 			keep(t, table(p, peers, all, taken, more))
 		}
 	}
-	below()
 	onPostgres := peers[len(peers)-2:]
 	if *turns == 0 {
 		below(withMany(t, p, onPostgres, 100, rounds))
