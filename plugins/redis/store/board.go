@@ -187,6 +187,11 @@ func (s *Store) OpenBoard(ctx context.Context, spec driver.BoardSpec) (driver.Bo
 	if present := s.boards[spec.Name]; present != nil && present != b {
 		return driver.BoardStatus{}, job.Errorf(job.Unavailable, "board %q is being opened by another call", spec.Name)
 	}
+	select {
+	case <-b.dropped:
+		return driver.BoardStatus{}, job.Errorf(job.Unavailable, "board %q was dropped while it was opened", spec.Name)
+	default:
+	}
 	s.boards[spec.Name] = b
 	st.succeed(b.opening.Load())
 	b.opening.Store(st) // only with s.mu held, as greet reads it

@@ -30,18 +30,8 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	b := s.boards[name]
-	delete(s.boards, name)
-	s.mu.Unlock()
-	if b != nil {
-		if b.opening.Load().spec.Observe {
-			s.mu.Lock()
-			s.boards[name] = b
-			s.mu.Unlock()
-			return observed(name)
-		}
-		close(b.dropped)
+	if err := s.leave(name); err != nil {
+		return err
 	}
 	prefix, err := s.client.HGet(ctx, registry, name).Result()
 	if err == nil {
@@ -57,6 +47,22 @@ func (s *Store) DropBoard(ctx context.Context, name string) error {
 	if err := s.client.HDel(ctx, registry, name).Err(); err != nil {
 		return changeFailed(err)
 	}
+	return nil
+}
+
+// leave ends what goes on with an open board. Who is opening it at this moment is refused afterwards.
+func (s *Store) leave(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.boards[name]
+	switch {
+	case b == nil:
+		return nil
+	case b.opening.Load().spec.Observe:
+		return observed(name)
+	}
+	delete(s.boards, name)
+	close(b.dropped)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"crypto/rand"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -13,6 +14,7 @@ var boardChecks = []check{
 	{name: "board/status", run: boardStatus},
 	{name: "board/again", run: boardAgain},
 	{name: "board/drop", run: boardDrop},
+	{name: "board/drop-at-once", run: boardDropAtOnce},
 	{name: "board/not-open", run: boardNotOpen},
 	{name: "board/observe", run: boardObserve},
 	{name: "board/beside", run: boardBeside},
@@ -89,6 +91,39 @@ func boardDrop(e *env) {
 	_, err := e.driver.Documents().Get(e.Context(), e.shelf(), "a")
 	e.wantKind(err, job.NotFound, "Get of a dropped board's document")
 	e.must(postOp(p))
+}
+
+// boardDropAtOnce has a board opened and dropped by several at once, as when its move ends while
+// somebody asks for the next one. Whoever opens it afterwards has a board that works.
+func boardDropAtOnce(e *env) {
+	const rounds = 20
+	e.name = boardName("dropped-at-once")
+	open := func() error {
+		_, err := e.driver.OpenBoard(e.Context(), e.suite.spec(e.name))
+		return err
+	}
+	drop := func() error { return e.driver.DropBoard(e.Context(), e.name) }
+	e.Cleanup(func() { _ = drop() })
+	for range rounds {
+		var calls sync.WaitGroup
+		for _, call := range []func() error{open, drop, open, drop} {
+			calls.Go(func() {
+				if kind := job.KindOf(call()); kind != job.NoKind && kind != job.Unavailable && kind != job.Precondition {
+					e.Errorf("a board opened and dropped at once: got %v, want it done, UNAVAILABLE or FAILED_PRECONDITION", kind)
+				}
+			})
+		}
+		calls.Wait()
+		status, err := e.driver.OpenBoard(e.Context(), e.suite.spec(e.name))
+		if err != nil {
+			e.Fatalf("OpenBoard after that: %v", err)
+		}
+		f := e.follow(status.Position)
+		p := posting("after")
+		e.must(postOp(p))
+		e.eventually("a watcher of a board that was dropped and opened at once is shown a post", func() bool { return len(f.seen(p.ID)) > 0 })
+		f.cancel()
+	}
 }
 
 func boardNotOpen(e *env) {
