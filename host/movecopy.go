@@ -154,20 +154,27 @@ func (r *moveRun) goOn(ctx context.Context) error {
 // freezeWithin bounds how long a store may take to freeze a board.
 const freezeWithin = 30 * time.Second
 
+// notedWithin is how long ticks under way are waited for before a board is frozen.
+const notedWithin = 2 * time.Second
+
 // freeze freezes the board in its old store, and returns its generation there and the position
 // that it has come to.
 func (r *moveRun) freeze(ctx context.Context, e *ends) (generation uint64, position driver.Position, err error) {
-	standing, err := r.source(ctx)
+	from, err := r.opened(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
+	noting, noted := context.WithTimeout(ctx, notedWithin)
+	defer from.HoldTicks(noting)()
+	noted()
+	generation = from.Status().Generation
 	freezing, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeWithin) // or it might be done after a thaw, when somebody gives the move up now
 	defer cancel()
 	if err := e.from.step(freezing, e.old(driver.Freeze)); err != nil {
 		return 0, 0, err
 	}
 	position, err = e.from.position(ctx)
-	return standing.Generation, position, err
+	return generation, position, err
 }
 
 // finish freezes the board, brings the rest, compares, and switches.

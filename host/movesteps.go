@@ -108,19 +108,25 @@ func (r *moveRun) ends(ctx context.Context) (e ends, err error) {
 	return e, err
 }
 
-// source opens the board where it is served, if this host does not serve it already.
-func (r *moveRun) source(ctx context.Context) (board.Status, error) {
+// opened opens the board where it is served, if this host does not serve it already.
+func (r *moveRun) opened(ctx context.Context) (*board.Board, error) {
 	on := r.host.registry.board(r.at.Tenant, r.at.Name)
 	if on == nil {
-		return board.Status{}, NoBoard(r.at.Name)
+		return nil, NoBoard(r.at.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, openingTime)
 	defer cancel()
 	b, err := r.host.Open(ctx, on)
 	if err != nil {
-		return board.Status{}, err
+		return nil, err
 	}
-	if err := b.Ready(ctx); err != nil {
+	return b, b.Ready(ctx)
+}
+
+// source is how the board stands where it is served.
+func (r *moveRun) source(ctx context.Context) (board.Status, error) {
+	b, err := r.opened(ctx)
+	if err != nil {
 		return board.Status{}, err
 	}
 	return b.Status(), nil

@@ -543,3 +543,53 @@ func TestCancelsOnlyWhatCameBefore(t *testing.T) {
 		})
 	}
 }
+
+// TestHoldTicks: whoever freezes the board comes before the post of a tick's job or after the note of
+// that, and never between.
+func TestHoldTicks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		posting, on := make(chan struct{}), make(chan struct{})
+		store := &spy{Driver: openStore(t), t: t}
+		store.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+			if len(ops[0].Keys) > 0 {
+				posting <- struct{}{}
+				<-on
+			}
+			return next(ctx, ops)
+		}
+		ctx, b := t.Context(), start(t, store, Spec{})
+		if _, err := b.PutSchedule(ctx, Schedule{Name: "s", Every: time.Minute, Paused: true, Job: job.Posting{Name: "x"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, r, err := b.readSchedule(ctx, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		due := &dueTick{of: &scheduled{name: "s"}, record: r, at: time.Now()}
+		go b.tick(ctx, due)
+		<-posting
+		held := make(chan func())
+		go func() { held <- b.HoldTicks(ctx) }()
+		time.Sleep(time.Second)
+		select {
+		case <-held:
+			t.Fatal("held between the post of a tick's job and the note of it")
+		default:
+		}
+		close(on)
+		release := <-held
+		if at := b.readTick(ctx, "s").At; !at.Equal(due.at) {
+			t.Errorf("held, and the tick that is noted is %v, want %v", at, due.at)
+		}
+		if b.tick(ctx, due) {
+			t.Error("a tick is done while ticks are held")
+		}
+		release()
+		late, cancel := context.WithCancel(ctx)
+		cancel()
+		b.scheduler.ticking.RLock()
+		b.HoldTicks(late)() // nobody is waited for any longer
+		b.scheduler.ticking.RUnlock()
+	})
+}

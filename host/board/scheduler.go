@@ -29,6 +29,8 @@ type scheduler struct {
 
 	declared declaration // see SetSchedules
 
+	ticking sync.RWMutex // held for reading from the post of a tick's job until that is noted
+
 	clock func() time.Time // that ticks go by; nil: time.Now
 
 	// Both are called with mu held: of ticks that are left out, and of a schedule that another

@@ -14,6 +14,7 @@ import (
 
 	"github.com/boardd/boardd/sdk/driver"
 	"github.com/boardd/boardd/sdk/job"
+	"github.com/boardd/boardd/sdk/sleep"
 )
 
 // tickRecord says how far a schedule is.
@@ -63,9 +64,25 @@ func (b *Board) tickID(name string, tick time.Time) job.ID {
 	return id
 }
 
+// HoldTicks has no tick of this host between the post of its job and the note of that, until release
+// is called. A board is frozen in between: the store that it moves to knows no key of the old one,
+// and would post a tick again that nobody noted. It waits for ticks until ctx ends, and no longer.
+func (b *Board) HoldTicks(ctx context.Context) (release func()) {
+	for !b.scheduler.ticking.TryLock() {
+		if sleep.For(ctx, time.Millisecond) != nil { // nobody tells
+			return func() {}
+		}
+	}
+	return b.scheduler.ticking.Unlock
+}
+
 // tick posts the job of one tick, unless that was done, and returns whether that need not be
 // tried again.
 func (b *Board) tick(ctx context.Context, t *dueTick) (done bool) {
+	if !b.scheduler.ticking.TryRLock() {
+		return false // the board is being frozen
+	}
+	defer b.scheduler.ticking.RUnlock()
 	name, id := t.of.name, b.tickID(t.of.name, t.at)
 	again, by, err := b.tryTick(ctx, t, id)
 	kind := job.KindOf(err)
