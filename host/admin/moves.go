@@ -38,10 +38,7 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, o hos
 	if o.Dry {
 		return catalog.Move{From: catalog.Home{Backend: b.Backend}, To: catalog.Home{Backend: backend}, Total: plan.Jobs, Claims: plan.Claims}, plan.Notes, nil
 	}
-	if b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); err != nil { // what it left may have been dropped just now
-		return catalog.Move{}, nil, err
-	}
-	begun, err := c.BeginMove(ctx, b, catalog.Move{
+	begun, err := beginMove(ctx, c, b, catalog.Move{
 		To: plan.To, By: s.principal.Tenant + "/" + s.principal.TokenName, Wait: o.Wait, Shared: plan.Shared, Total: plan.Jobs, Host: s.host.ID(),
 	})
 	if err != nil {
@@ -52,6 +49,23 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, o hos
 	}
 	s.host.BeganMove(begun)
 	return *begun.Move, plan.Notes, nil
+}
+
+// beginTries is how often a move is noted while servers change the board's record by themselves,
+// which they do as its last move ends and what that left is dropped.
+const beginTries = 5
+
+// beginMove notes that a board is to move.
+func beginMove(ctx context.Context, c *catalog.Catalog, b catalog.Board, m catalog.Move) (begun catalog.Board, err error) {
+	for range beginTries {
+		if b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); err != nil {
+			return b, err
+		}
+		if begun, err = c.BeginMove(ctx, b, m); job.KindOf(err) != job.Aborted {
+			break
+		}
+	}
+	return begun, err
 }
 
 // DropMoved takes away at once what a board left in its old store.

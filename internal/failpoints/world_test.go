@@ -37,8 +37,14 @@ type world struct {
 // newWorld makes a server with a data folder of its own. It is not started.
 func newWorld(t *testing.T, program, points, driver, setting string) *world {
 	t.Helper()
+	return newWorldWith(t, program, points, driver, setting, "")
+}
+
+// newWorldWith has more blocks in the server's configuration.
+func newWorldWith(t *testing.T, program, points, driver, setting, more string) *world {
+	t.Helper()
 	w := &world{T: t, points: points}
-	w.server = testserver.New(t, program, filepath.Join(t.TempDir(), "data"), "--config", testserver.CatalogConfig(t, driver, setting, ""))
+	w.server = testserver.New(t, program, filepath.Join(t.TempDir(), "data"), "--config", testserver.CatalogConfig(t, driver, setting, more))
 	w.server.Env = []string{failpoint.Variable + "=" + points}
 	var err error
 	w.client, err = client.New(client.Config{Addr: w.server.Addr, Token: testserver.RootSecret, RetryFor: time.Minute})
