@@ -143,7 +143,21 @@ func Make(store string, seed uint64) Schedule {
 	if s.Policies && slices.Contains(s.Kinds, "driver") {
 		s.Kinds = append(s.Kinds, "policy")
 	}
+	if seed%7 == 6 && !s.PutBack && !s.Disk {
+		s.lack()
+	}
 	return s
+}
+
+// lack makes it a schedule of processes that are there, and get too little to work: of the
+// processors, of file descriptors, or of memory.
+func (s *Schedule) lack() {
+	s.Kinds, s.Forgets = nil, false
+	for _, what := range []string{"server", "driver", "policy"} {
+		if what != "policy" || s.Policies {
+			s.Kinds = append(s.Kinds, what+" slow", what+" without")
+		}
+	}
 }
 
 // move makes it a schedule of boards that move. Which stores they move between, how many servers

@@ -18,8 +18,9 @@ const bound = 5 * time.Second
 // back to it after pauses that have grown meanwhile.
 const back = 20 * time.Second
 
-// start is how much longer it may take once a process runs again that was killed or ended: its
-// fault is over when it is launched, and a server reads its boards first.
+// start is how much longer it may take once a process runs again that was killed or ended, or
+// ended since it had no memory: its fault is over when it is launched, and a server reads its
+// boards first.
 const start = 5 * time.Second
 
 // mended returns until when everybody has to know of everything after a fault has ended.
@@ -28,7 +29,7 @@ func mended(h *history.History, f *history.Fault) time.Duration {
 	switch what, how, _ := strings.Cut(f.Name, " "); {
 	case what == "store":
 		patience += back
-	case how == "killed" || how == "ended":
+	case how == "killed" || how == "ended" || how == "without memory":
 		patience += start
 	}
 	return f.End + h.Stretched(f.End, patience)

@@ -26,6 +26,7 @@ func TestSoonAfterFaults(t *testing.T) {
 		"both mended":      {[]history.Fault{{Begin: 5 * second, End: 6 * second}, {Begin: second, End: 2 * second}}, 11*second + 1, true},
 		"started":          {[]history.Fault{{Name: "server killed", Begin: -second, End: second}}, 11 * second, false},
 		"long started":     {[]history.Fault{{Name: "server ended", Begin: -second, End: second}}, 11*second + 1, true},
+		"out of memory":    {[]history.Fault{{Name: "driver without memory", Begin: -second, End: second}}, 11 * second, false},
 		"when it was over": {[]history.Fault{{Begin: 6 * second, End: 7 * second}}, 5*second + 1, true},
 	} {
 		h := &history.History{Faults: c.faults, Relays: []history.Relay{{Job: "r", From: "s", To: "t", Wait: 20 * second, Got: c.got}}}

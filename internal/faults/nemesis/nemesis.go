@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
@@ -58,9 +57,9 @@ type Fault struct {
 func Faults(d *Deployment, random *rand.Rand) []Fault {
 	var all []Fault
 	for i, s := range d.Servers {
-		all = append(all, serverFaults(s)...)
+		all = append(all, serverFaults(s, random)...)
 		if d.Policies {
-			all = append(all, childFaults("policy", s, s.Policies)...)
+			all = append(all, childFaults("policy", s, s.Policies, random)...)
 		}
 		all = append(all, networkFaults("client", d.Doors[i], random)...)
 	}
@@ -92,38 +91,6 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 		all = append(all, diskFaults(d.Points)...)
 	}
 	return all
-}
-
-func serverFaults(s *testserver.Server) []Fault {
-	launch := func() {
-		if !s.Running() {
-			s.Launch()
-		}
-	}
-	return append(childFaults("driver", s, s.Drivers), []Fault{
-		{"server killed", s, s.Kill, launch},
-		{"server ended", s, func() { signal(syscall.SIGTERM, s.PID()) }, func() { s.Kill(); launch() }}, // whether it was done or not
-		{"server stopped", s, func() { signal(syscall.SIGSTOP, s.PID()) }, func() { signal(syscall.SIGCONT, s.PID()) }},
-	}...)
-}
-
-// childFaults are those of some processes of a server. Its drivers are all of them.
-func childFaults(what string, s *testserver.Server, processes func() []int) []Fault {
-	var stopped []int
-	return []Fault{
-		{what + " killed", s, func() { signal(syscall.SIGKILL, processes()...) }, func() {}},
-		{what + " stopped", s, func() {
-			stopped = processes()
-			signal(syscall.SIGSTOP, stopped...)
-		}, func() { signal(syscall.SIGCONT, stopped...) }},
-	}
-}
-
-// signal is refused by a process that has ended.
-func signal(s syscall.Signal, pids ...int) {
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, s)
-	}
 }
 
 // networkFaults are those of the connections through a proxy. Connections that have lost
@@ -308,8 +275,29 @@ func (n *Nemesis) strike(ctx context.Context, faults []Fault) error {
 		f.End()
 		n.Recorder.AddFault(from, f.Name)
 	}
+	if err == nil {
+		err = n.ended(chosen)
+	}
 	return err
 }
+
+// ended reports a server that does not run although everything is mended: whatever ends a server
+// starts it again.
+func (n *Nemesis) ended(broken []Fault) error {
+	for i, s := range n.Deployment.Servers {
+		if s.Running() {
+			continue
+		}
+		var names []string
+		for _, f := range broken {
+			names = append(names, f.Name)
+		}
+		return fmt.Errorf("server %d has ended by itself, after: %s; it printed at last:\n%s", i, strings.Join(names, ", "), lastLines(s.Log()))
+	}
+	return nil
+}
+
+func lastLines(log string) string { return log[max(0, len(log)-2000):] }
 
 func told(f Fault) int {
 	if strings.HasPrefix(f.Name, "redis") || strings.HasPrefix(f.Name, "sentinel") || strings.HasPrefix(f.Name, "postgres") {

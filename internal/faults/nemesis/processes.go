@@ -1,0 +1,120 @@
+package nemesis
+
+import (
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/boardd/boardd/internal/testserver"
+)
+
+func serverFaults(s *testserver.Server, random *rand.Rand) []Fault {
+	launch := func() {
+		if !s.Running() {
+			s.Launch()
+		}
+	}
+	again := func() { s.Kill(); launch() } // whether it has ended or not
+	self := func() []int { return []int{s.PID()} }
+	less, more := lacks(self, s.Drivers, descriptors, random)
+	small, large := lacks(self, s.Drivers, memory, random)
+	return append(childFaults("driver", s, s.Drivers, random), []Fault{
+		{"server killed", s, s.Kill, launch},
+		{"server ended", s, func() { signal(syscall.SIGTERM, s.PID()) }, again},
+		{"server stopped", s, func() { signal(syscall.SIGSTOP, s.PID()) }, func() { signal(syscall.SIGCONT, s.PID()) }},
+		slowFault("server", s, self, random),
+		{"server without file descriptors", s, less, more},
+		{"server without memory", s, small, func() { large(); again() }},
+	}...)
+}
+
+// childFaults are those of some processes of a server. Its drivers are all of them.
+func childFaults(what string, s *testserver.Server, processes func() []int, random *rand.Rand) []Fault {
+	var stopped []int
+	less, more := lacks(processes, none, descriptors, random)
+	small, large := lacks(processes, none, memory, random)
+	return []Fault{
+		{what + " killed", s, func() { signal(syscall.SIGKILL, processes()...) }, func() {}},
+		{what + " stopped", s, func() {
+			stopped = processes()
+			signal(syscall.SIGSTOP, stopped...)
+		}, func() { signal(syscall.SIGCONT, stopped...) }},
+		slowFault(what, s, processes, random),
+		{what + " without file descriptors", s, less, more},
+		{what + " without memory", s, small, large},
+	}
+}
+
+func none() []int { return nil }
+
+// signal is refused by a process that has ended.
+func signal(s syscall.Signal, pids ...int) {
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, s)
+	}
+}
+
+// moves is for how long a slow process goes on between two times that it stands still.
+const moves = 10 * time.Millisecond
+
+// slowFault has processes stand still again and again, so that they do a fifth to a tenth of
+// what they could.
+func slowFault(what string, on any, processes func() []int, random *rand.Rand) Fault {
+	var over chan struct{}
+	var turning sync.WaitGroup
+	return Fault{what + " slow", on, func() {
+		over = make(chan struct{})
+		pids, still := processes(), time.Duration(40+random.IntN(51))*time.Millisecond
+		turning.Go(func() { byTurns(pids, still, over) })
+	}, func() {
+		close(over)
+		turning.Wait()
+	}}
+}
+
+// byTurns stops processes and has them go on until it is over. They go on then.
+func byTurns(pids []int, still time.Duration, over <-chan struct{}) {
+	for ended := false; !ended; {
+		signal(syscall.SIGSTOP, pids...)
+		ended = isOver(over, still)
+		signal(syscall.SIGCONT, pids...)
+		ended = ended || isOver(over, moves)
+	}
+}
+
+// isOver waits until something is over, at most for a while, and reports whether it is.
+func isOver(over <-chan struct{}, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-over:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// resource is what processes may have only so much of.
+type resource int
+
+const (
+	descriptors resource = iota // of files and connections
+	memory
+)
+
+// nothing is less than no piece to spare: what a process gives back it does not get again either.
+const nothing = -1
+
+// lacks has processes get no more of a resource than they have, or one or two pieces more, or
+// nothing at all. What they have stays theirs. Heirs are the processes that they start, which take
+// the limit over.
+func lacks(processes, heirs func() []int, r resource, random *rand.Rand) (begin, end func()) {
+	var all []limit
+	begin = func() { all = lower(r, processes(), nothing+random.IntN(4)) }
+	return begin, func() {
+		for _, l := range all {
+			l.raise(heirs())
+		}
+	}
+}
