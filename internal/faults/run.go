@@ -257,6 +257,11 @@ func (d *deployment) others(t testing.TB, s Schedule, recorder *history.Recorder
 func report(t testing.TB, d *deployment, h *history.History, keep string) {
 	t.Helper()
 	problems := check.Run(h)
+	for i, s := range d.Servers {
+		for _, line := range crashes(s.Log()) {
+			t.Errorf("%s, seed %d: %s or its driver has crashed: %s", h.Store, h.Seed, serverName(i), line)
+		}
+	}
 	if len(problems) == 0 && !t.Failed() {
 		return
 	}

@@ -152,9 +152,9 @@ func Make(store string, seed uint64) Schedule {
 // lack makes it a schedule of processes that are there, and get too little to work: of the
 // processors, of file descriptors, or of memory.
 func (s *Schedule) lack() {
-	s.Kinds, s.Forgets = nil, false
+	s.Kinds, s.Forgets = nil, false // no driver beside its server has embedded boards
 	for _, what := range []string{"server", "driver", "policy"} {
-		if what != "policy" || s.Policies {
+		if what == "server" || what == "driver" && s.Store != Embedded || what == "policy" && s.Policies {
 			s.Kinds = append(s.Kinds, what+" slow", what+" without")
 		}
 	}
