@@ -123,6 +123,18 @@ func (p *Proxy) Sever(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
+	p.end()
+}
+
+// Reset ends every connection, whether new ones are refused or not.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end()
+}
+
+// end ends every connection. The caller holds p.mu.
+func (p *Proxy) end() {
 	for c := range p.conns {
 		_ = c.Close()
 	}

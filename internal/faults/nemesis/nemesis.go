@@ -57,9 +57,10 @@ type Fault struct {
 func Faults(d *Deployment, random *rand.Rand) []Fault {
 	var all []Fault
 	for i, s := range d.Servers {
-		all = append(all, serverFaults(s, random)...)
+		all = append(all, serverFaults(s, d.near(i), random)...)
+		all = append(all, childFaults("driver", s, s.Drivers, slices.Concat(d.Links, d.Masters), random)...)
 		if d.Policies {
-			all = append(all, childFaults("policy", s, s.Policies, random)...)
+			all = append(all, childFaults("policy", s, s.Policies, nil, random)...)
 		}
 		all = append(all, networkFaults("client", d.Doors[i], random)...)
 	}
@@ -91,6 +92,14 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 		all = append(all, diskFaults(d.Points)...)
 	}
 	return all
+}
+
+// near are the proxies before a server.
+func (d *Deployment) near(server int) []*testserver.Proxy {
+	if len(d.Ways) == 0 {
+		return d.Doors[server : server+1]
+	}
+	return []*testserver.Proxy{d.Doors[server], d.Ways[server]}
 }
 
 // networkFaults are those of the connections through a proxy. Connections that have lost

@@ -9,7 +9,8 @@ import (
 	"github.com/boardd/boardd/internal/testserver"
 )
 
-func serverFaults(s *testserver.Server, random *rand.Rand) []Fault {
+// serverFaults are those of a server, with the proxies through which it is reached.
+func serverFaults(s *testserver.Server, near []*testserver.Proxy, random *rand.Rand) []Fault {
 	launch := func() {
 		if !s.Running() {
 			s.Launch()
@@ -17,22 +18,21 @@ func serverFaults(s *testserver.Server, random *rand.Rand) []Fault {
 	}
 	again := func() { s.Kill(); launch() } // whether it has ended or not
 	self := func() []int { return []int{s.PID()} }
-	less, more := lacks(self, s.Drivers, descriptors, random)
 	small, large := lacks(self, s.Drivers, memory, random)
-	return append(childFaults("driver", s, s.Drivers, random), []Fault{
+	return []Fault{
 		{"server killed", s, s.Kill, launch},
 		{"server ended", s, func() { signal(syscall.SIGTERM, s.PID()) }, again},
 		{"server stopped", s, func() { signal(syscall.SIGSTOP, s.PID()) }, func() { signal(syscall.SIGCONT, s.PID()) }},
 		slowFault("server", s, self, random),
-		{"server without file descriptors", s, less, more},
+		descriptorFault("server", s, self, s.Drivers, near, random),
 		{"server without memory", s, small, func() { large(); again() }},
-	}...)
+	}
 }
 
-// childFaults are those of some processes of a server. Its drivers are all of them.
-func childFaults(what string, s *testserver.Server, processes func() []int, random *rand.Rand) []Fault {
+// childFaults are those of some processes of a server, with the proxies through which they reach
+// others. Its drivers are all of them.
+func childFaults(what string, s *testserver.Server, processes func() []int, others []*testserver.Proxy, random *rand.Rand) []Fault {
 	var stopped []int
-	less, more := lacks(processes, none, descriptors, random)
 	small, large := lacks(processes, none, memory, random)
 	return []Fault{
 		{what + " killed", s, func() { signal(syscall.SIGKILL, processes()...) }, func() {}},
@@ -41,7 +41,7 @@ func childFaults(what string, s *testserver.Server, processes func() []int, rand
 			signal(syscall.SIGSTOP, stopped...)
 		}, func() { signal(syscall.SIGCONT, stopped...) }},
 		slowFault(what, s, processes, random),
-		{what + " without file descriptors", s, less, more},
+		descriptorFault(what, s, processes, none, others, random),
 		{what + " without memory", s, small, large},
 	}
 }
@@ -106,15 +106,27 @@ const (
 // nothing is less than no piece to spare: what a process gives back it does not get again either.
 const nothing = -1
 
-// lacks has processes get no more of a resource than they have, or one or two pieces more, or
-// nothing at all. What they have stays theirs. Heirs are the processes that they start, which take
-// the limit over.
+// lacks has processes get no more of a resource than they have, or one or two pieces more, or, as
+// often as not, nothing at all. What they have stays theirs. Heirs are the processes that they
+// start, which take the limit over.
 func lacks(processes, heirs func() []int, r resource, random *rand.Rand) (begin, end func()) {
 	var all []limit
-	begin = func() { all = lower(r, processes(), nothing+random.IntN(4)) }
+	begin = func() { all = lower(r, processes(), max(nothing, random.IntN(6)-3)) }
 	return begin, func() {
 		for _, l := range all {
 			l.raise(heirs())
 		}
 	}
+}
+
+// descriptorFault has processes open nothing more. Their connections end then, since who has all
+// that it needs would not notice.
+func descriptorFault(what string, on any, processes, heirs func() []int, through []*testserver.Proxy, random *rand.Rand) Fault {
+	less, more := lacks(processes, heirs, descriptors, random)
+	return Fault{what + " without file descriptors", on, func() {
+		less()
+		for _, p := range through {
+			p.Reset()
+		}
+	}, more}
 }

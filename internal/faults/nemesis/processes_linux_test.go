@@ -15,18 +15,20 @@ import (
 )
 
 // broken returns a server on a Redis, and one of the faults of its processes.
-func broken(t *testing.T, fault string) (*testserver.Server, *testserver.Redis, nemesis.Fault) {
+func broken(t *testing.T, fault string) (*testserver.Server, nemesis.Fault) {
 	t.Helper()
 	redis := testserver.StartRedis(t, testserver.RedisOptions{})
-	config := testserver.CatalogConfig(t, "redis", fmt.Sprintf("address = %q", redis.Addr), "board \"default\" { backend = \"main\" }\n")
+	link := testserver.NewProxy(t, redis.Addr)
+	config := testserver.CatalogConfig(t, "redis", fmt.Sprintf("address = %q", link.Addr()), "board \"default\" { backend = \"main\" }\n")
 	s := testserver.Start(t, testserver.BuildWith(t, []string{"redis"}), "", "--config", config)
-	all := nemesis.Faults(&nemesis.Deployment{Servers: []*testserver.Server{s}, Doors: []*testserver.Proxy{testserver.NewProxy(t, redis.Addr)}}, random())
+	d := &nemesis.Deployment{Servers: []*testserver.Server{s}, Doors: []*testserver.Proxy{testserver.NewProxy(t, strings.TrimPrefix(s.Addr, "http://"))}, Links: []*testserver.Proxy{link}}
+	all := nemesis.Faults(d, random())
 	i := slices.IndexFunc(all, func(f nemesis.Fault) bool { return f.Name == fault })
 	if i < 0 {
 		t.Fatalf("there is no %q", fault)
 	}
 	testserver.Eventually(t, "a job is posted", func() bool { return posts(s, 10) })
-	return s, redis, all[i]
+	return s, all[i]
 }
 
 // posts posts a job with a text of so many bytes.
@@ -60,7 +62,7 @@ func TestSlow(t *testing.T) {
 	for _, what := range []string{"server", "driver"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s, _, slow := broken(t, what+" slow")
+			s, slow := broken(t, what+" slow")
 			pid := s.PID()
 			if what == "driver" {
 				pid = s.Drivers()[0]
@@ -90,7 +92,7 @@ func TestSlow(t *testing.T) {
 // those that waited once it can.
 func TestServerWithoutDescriptors(t *testing.T) {
 	t.Parallel()
-	s, _, f := broken(t, "server without file descriptors")
+	s, f := broken(t, "server without file descriptors")
 	pid, refused := s.PID(), func() int { return strings.Count(s.Log(), "connections cannot be taken") }
 	f.Begin()
 	answers := make(chan bool, 4)
@@ -113,12 +115,10 @@ func TestServerWithoutDescriptors(t *testing.T) {
 // does once it can.
 func TestDriverWithoutDescriptors(t *testing.T) {
 	t.Parallel()
-	s, redis, f := broken(t, "driver without file descriptors")
+	s, f := broken(t, "driver without file descriptors")
 	drivers := s.Drivers()
 	f.Begin()
 	testserver.Eventually(t, "no job can be posted", func() bool {
-		redis.Tell("CLIENT", "KILL", "TYPE", "normal")
-		redis.Tell("CLIENT", "KILL", "TYPE", "pubsub")
 		if !posts(s, 10) {
 			return true
 		}
@@ -136,7 +136,7 @@ func TestDriverWithoutDescriptors(t *testing.T) {
 // TestServerWithoutMemory: a server that gets no memory ends, and runs again.
 func TestServerWithoutMemory(t *testing.T) {
 	t.Parallel()
-	s, _, f := broken(t, "server without memory")
+	s, f := broken(t, "server without memory")
 	f.Begin()
 	testserver.Eventually(t, "the server has ended", func() bool {
 		posts(s, 100_000)
@@ -152,7 +152,7 @@ func TestServerWithoutMemory(t *testing.T) {
 // TestDriverWithoutMemory: a driver that gets no memory ends, and another one takes its place.
 func TestDriverWithoutMemory(t *testing.T) {
 	t.Parallel()
-	s, _, f := broken(t, "driver without memory")
+	s, f := broken(t, "driver without memory")
 	drivers := s.Drivers()
 	f.Begin()
 	testserver.Eventually(t, "the driver has ended", func() bool {
