@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -41,6 +42,29 @@ func (b *Board) EndedSince(ctx context.Context, from string, since time.Time) ([
 		events[i] = p.found[i].event
 	}
 	return events, nil
+}
+
+// OpenInStore returns the open jobs that the store has, also those of which this host has not
+// heard yet, each as far as it can be read.
+func (b *Board) OpenInStore(ctx context.Context) iter.Seq2[*job.Job, error] {
+	return func(yield func(*job.Job, error) bool) {
+		if _, err := b.serving(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		now := time.Now()
+		for page, err := range b.driver.Scan(ctx, b.spec.Key, driver.ScanRequest{Set: driver.OpenJobs}) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Records {
+				if rec := &page.Records[i]; rec.State != job.Unknown && !yield(b.jobOfRecord(rec, now), nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // past is a look at what went to the trash or ended after a place in the board's history.

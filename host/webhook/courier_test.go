@@ -518,6 +518,70 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// TestUnheardDelivery: a server that begins to tell, and has not heard yet of what another one has
+// posted, has what comes next about the same job wait for that.
+func TestUnheardDelivery(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	hook := r.hook()
+	hook.Paused = true // what is posted waits
+	s := newStore(t)
+	one := s.host("one", hook)
+	one.ready(r)
+	late := &lateNews{Driver: s.driver, board: "hooks"}
+	other := webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second}
+	two := (&store{T: t, driver: late}).host("two", other)
+	late.held.Lock()
+	t.Cleanup(late.held.Unlock)
+	bookmark := func() string {
+		data, _, err := one.hooks.Bookmark(t.Context(), "webhook/jobs/tell")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	before, id := bookmark(), one.post("late")
+	one.done(one.jobs.Trash(t.Context(), nil, []job.ID{id}, "looks odd"))
+	r.until("the other server has kept that it told of it", func() bool { return bookmark() != before })
+	one.stop()
+	two.tells.Set([]webhook.Hook{hook}, nil)
+	two.done(two.jobs.Restore(t.Context(), []job.ID{id}))
+	two.consume(id)
+	ended := s.host("three", other)
+	r.until("its end waits for what went before", func() bool {
+		page, err := ended.hooks.List(t.Context(), board.ListRequest{Filter: `labels.event = "job.ended"`, Details: true})
+		if err != nil || len(page.Jobs) == 0 {
+			return false
+		}
+		var d struct{ After string }
+		if err := json.Unmarshal(page.Jobs[0].Details, &d); err != nil || d.After == "" {
+			t.Fatalf("what is told of its end does not wait: %s, %v", page.Jobs[0].Details, err)
+		}
+		return true
+	})
+}
+
+// lateNews is a store that says nothing of what changes on a board while that is held.
+type lateNews struct {
+	driver.Driver
+	board string
+	held  sync.Mutex
+}
+
+func (l *lateNews) Watch(ctx context.Context, name string, after driver.Position) iter.Seq2[driver.Changes, error] {
+	return func(yield func(driver.Changes, error) bool) {
+		for changes, err := range l.Driver.Watch(ctx, name, after) {
+			if name == l.board {
+				l.held.Lock()
+				l.held.Unlock() //nolint:staticcheck // it was waited for
+			}
+			if !yield(changes, err) {
+				return
+			}
+		}
+	}
+}
+
 // TestMissed: of what happened while nobody followed, and of which the store does not know the
 // changes any more, it is told how it ended.
 func TestMissed(t *testing.T) {

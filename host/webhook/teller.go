@@ -3,7 +3,6 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -58,9 +57,6 @@ func (t *teller) session(ctx context.Context) error {
 	if err := t.reach(ctx); err != nil {
 		return err
 	}
-	if err := t.recall(ctx); err != nil {
-		return err
-	}
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
@@ -88,6 +84,9 @@ func (t *teller) reach(ctx context.Context) (err error) {
 func (t *teller) begin(ctx context.Context) error {
 	mark, err := t.read(ctx)
 	if err != nil {
+		return err
+	}
+	if err := t.recall(ctx); err != nil {
 		return err
 	}
 	if t.mark, t.kept = mark, time.Now(); t.version > 0 {
@@ -158,27 +157,35 @@ func (t *teller) missed(ctx context.Context, from string) error {
 	return t.keep(ctx)
 }
 
-// recall finds the deliveries that later ones about the same job may have to wait for.
+// recall finds the deliveries that later ones about the same job may have to wait for. The store
+// is asked, once the bookmark was read: this server may not have heard yet of what another one has
+// posted and the bookmark says was told.
 func (t *teller) recall(ctx context.Context) error {
 	t.pending, t.pruneAt = map[string]job.ID{}, mostPending
-	req := board.ListRequest{Filter: fmt.Sprintf("name = %q AND labels.event != %q", t.hook.Key(), Ended), PageSize: board.MaxPage}
 	latest := map[string]uint64{}
-	for {
-		page, err := t.to.List(ctx, req)
+	for j, err := range t.to.OpenInStore(ctx) {
 		if err != nil {
 			return err
 		}
-		for _, j := range page.Jobs {
-			for _, l := range j.Labels {
-				if l.Key == "job" && j.Sequence >= latest[l.Value] {
-					t.pending[l.Value], latest[l.Value] = j.ID, j.Sequence
-				}
-			}
-		}
-		if req.PageToken = page.Next; page.Next == "" {
-			return nil
+		if about := aboutOf(j.Labels); j.Name == t.hook.Key() && about != "" && j.Sequence >= latest[about] {
+			t.pending[about], latest[about] = j.ID, j.Sequence
 		}
 	}
+	return nil
+}
+
+// aboutOf returns which job a delivery is about, by its labels, if more may be told of that job;
+// else it is empty.
+func aboutOf(labels []job.Label) (about string) {
+	for _, l := range labels {
+		switch {
+		case l.Key == "event" && l.Value == Ended.String():
+			return "" // it is the last one
+		case l.Key == "job":
+			about = l.Value
+		}
+	}
+	return about
 }
 
 // step tells of what came next, or that the oldest job waits.
@@ -334,16 +341,7 @@ func (t *teller) post(ctx context.Context, list []job.Posting) error {
 
 // remember notes a delivery for which the next one about its job has to wait.
 func (t *teller) remember(p *job.Posting) {
-	about := ""
-	for _, l := range p.Labels {
-		switch {
-		case l.Key == "event" && l.Value == Ended.String():
-			return // it is the last one
-		case l.Key == "job":
-			about = l.Value
-		}
-	}
-	if about != "" {
+	if about := aboutOf(p.Labels); about != "" {
 		t.pending[about] = p.ID
 	}
 }
