@@ -175,7 +175,7 @@ var outside = map[string]owner{
 	"go.etcd.io/bbolt":                       {packages: []string{"plugins/embedded"}, why: "the embedded store"},
 	"go.opentelemetry.io/otel":               {packages: []string{"host/trace", "host/meter"}, why: "traces, and metrics for whom Prometheus does not ask"},
 	"go.opentelemetry.io/proto/otlp":         {tests: true, why: "what a receiver of traces gets"},
-	"golang.org/x/sys":                       {packages: []string{"plugins/embedded", "plugins/embedded/wal", "host/supervisor", "host/wasm", "sdk/plugin", "internal/faults"}, why: "what the kernel offers and the standard library does not"},
+	"golang.org/x/sys":                       {packages: []string{"plugins/embedded", "plugins/embedded/wal", "host/supervisor", "host/wasm", "sdk/plugin", "internal/faults", "internal/faults/nemesis"}, why: "what the kernel offers and the standard library does not"},
 	"golang.org/x/term":                      {packages: []string{"cmd/boardd"}, why: "whether a person reads the output, and keys as they are pressed"},
 	"google.golang.org/grpc":                 {packages: []string{"sdk/plugin", "sdk/plugin/internal/..."}, why: "the process boundary of drivers"},
 	"google.golang.org/protobuf":             {packages: []string{"sdk/plugin", "sdk/plugin/internal/...", "sdk/boardd/...", "sdk/wirejson", "sdk/client/...", "host/api", "cmd/boardd", "internal/faults/..."}, tests: true, why: "the messages of both protocols"},

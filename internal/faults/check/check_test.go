@@ -485,6 +485,29 @@ func TestLeaseOverAtOneHost(t *testing.T) {
 	}
 }
 
+// A claim that nobody has ended comes along when its board moves, and has a second at least in the
+// next store, also if its token was refused before since its lease was over.
+func TestLeaseOverBeforeAMove(t *testing.T) {
+	t.Parallel()
+	at := func(board string, begin, end time.Duration) history.Move {
+		return history.Move{Board: board, To: "embedded", Begin: begin * time.Millisecond, End: end * time.Millisecond, State: "MOVED"}
+	}
+	for move, want := range map[history.Move]bool{at("b", 1490, 1510): true, at("b", 1, 1400): false, at("other", 1490, 1510): false} {
+		h := &history.History{Store: "moving", Moves: []history.Move{move}, Ops: []history.Op{
+			call(0, "p", history.Post, a, posting(1)),
+			call(1, "w", history.Claim, a, claim("w", "t1", 1)),
+			call(1500, "w", history.Consume, a, refused(job.LeaseLost, func(op *history.Op) { op.Token = "t1" })),
+			call(1520, "w", history.Abandon, a, func(op *history.Op) { op.Token = "t1" }),
+		}}
+		for i := range h.Ops {
+			h.Ops[i].Board = "b"
+		}
+		if good := len(check.Linear(h)) == 0; good != want {
+			t.Errorf("%+v: the history is good: %v, want %v", move, good, want)
+		}
+	}
+}
+
 // A post that is refused since the store is full is not refused for the board's limit.
 func TestStoreFull(t *testing.T) {
 	t.Parallel()

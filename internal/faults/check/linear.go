@@ -16,9 +16,9 @@ import (
 // problem too: nothing is known of them.
 const patience = time.Minute
 
-// model is what the calls of a history on a job are held against.
-func model(h *history.History) porcupine.Model {
-	first := state{undecided: undecided(h), moves: len(h.Moves) > 0}
+// model is what the calls of a history on a job of a board are held against.
+func model(h *history.History, board string) porcupine.Model {
+	first := state{undecided: undecided(h, board), moves: len(h.Moves) > 0}
 	m := porcupine.NondeterministicModel{
 		Init:              func() []any { return []any{first} },
 		Step:              func(s, in, _ any) []any { return s.(state).next(in.(history.Op)) },
@@ -27,9 +27,14 @@ func model(h *history.History) porcupine.Model {
 	return m.ToModel()
 }
 
-// undecided returns until when a claim whose token was refused may go on; see state. Among the
-// stores between which boards move there may be a PostgreSQL.
-func undecided(h *history.History) (until time.Duration) {
+// undecided returns until when a claim on a board whose token was refused may go on; see state. Among
+// the stores between which boards move there may be a PostgreSQL.
+func undecided(h *history.History, board string) (until time.Duration) {
+	for _, m := range h.Moves {
+		if m.Board == board {
+			until = max(until, m.End)
+		}
+	}
 	switch h.Store {
 	case "zookeeper":
 		return history.Forever
@@ -76,12 +81,16 @@ func Linear(h *history.History) (problems []Problem) {
 			ops = certain(ops)
 		}
 		calls := operations(once(withLostTries(h, ops)))
-		switch porcupine.CheckOperationsTimeout(model(h), calls, patience) {
+		if len(calls) == 0 {
+			continue
+		}
+		m := model(h, ops[0].Board)
+		switch porcupine.CheckOperationsTimeout(m, calls, patience) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
 			problems = append(problems, Problem{Job: id, Text: fmt.Sprintf("its %d calls could not be judged within %v", len(calls), patience)})
 		case porcupine.Illegal:
-			problems = append(problems, Problem{Job: id, Text: "impossible: " + impossible(model(h), calls)})
+			problems = append(problems, Problem{Job: id, Text: "impossible: " + impossible(m, calls)})
 		}
 	}
 	return problems

@@ -30,7 +30,7 @@ func TestLinearIsCheap(t *testing.T) {
 		ops = append(ops, op)
 	}
 	ops = append(ops, history.Op{Call: history.Get, Outcome: history.Done, State: job.Trashed, From: 200, To: 201, Begin: at(200), End: at(201)})
-	m, steps := model(&history.History{}), 0
+	m, steps := model(&history.History{}, ""), 0
 	step := m.StepContext
 	m.StepContext = func(ctx context.Context, s, in, out any) (bool, any) {
 		steps++

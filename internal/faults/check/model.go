@@ -30,6 +30,7 @@ type state struct {
 	// undecided is until when it may not be settled that a lease is over, though a token was
 	// refused for that: a claim that nobody has ended in the store goes on. Each host on ZooKeeper
 	// tells by itself when one is over, and PostgreSQL counts leases anew when it was started again.
+	// With a board that moves it comes to the next store, and has a second there.
 	undecided time.Duration
 
 	// moves says that the job's board may move: a store that it comes to does not know which
