@@ -489,8 +489,8 @@ func TestLeaseOverAtOneHost(t *testing.T) {
 // next store, also if its token was refused before since its lease was over.
 func TestLeaseOverBeforeAMove(t *testing.T) {
 	t.Parallel()
-	at := func(board string, begin, end time.Duration) history.Move {
-		return history.Move{Board: board, To: "embedded", Begin: begin * time.Millisecond, End: end * time.Millisecond, State: "MOVED"}
+	at := func(board string, begin, end int) history.Move {
+		return history.Move{Board: board, To: "embedded", Begin: time.Duration(begin) * time.Millisecond, End: time.Duration(end) * time.Millisecond, State: "MOVED"}
 	}
 	for move, want := range map[history.Move]bool{at("b", 1490, 1510): true, at("b", 1, 1400): false, at("other", 1490, 1510): false} {
 		h := &history.History{Store: "moving", Moves: []history.Move{move}, Ops: []history.Op{

@@ -34,7 +34,7 @@ func broken(t *testing.T, fault string) (*testserver.Server, nemesis.Fault) {
 // posts posts a job with a text of so many bytes.
 func posts(s *testserver.Server, size int) bool {
 	body := fmt.Sprintf(`{"board": "default", "jobs": [{"name": "x", "details": {"text": %q}}]}`, strings.Repeat("x", size))
-	request, err := http.NewRequest(http.MethodPost, s.Addr+"/boardd.v1.BoardService/PostJobs", strings.NewReader(body)) //nolint:noctx // the server ends it
+	request, err := http.NewRequest(http.MethodPost, s.Addr+"/boardd.v1.BoardService/PostJobs", strings.NewReader(body))
 	if err != nil {
 		return false
 	}
