@@ -136,10 +136,10 @@ func (m *movingBoard) move(to string, kill time.Duration) *boarddv1.Move {
 		m.server.Restart()
 	}
 	var move *boarddv1.Move
-	testserver.Eventually(m, "the board has moved to "+to, func() bool {
+	goesOn(m, "the board has moved to "+to, func() (bool, int64) {
 		answer, err := m.admin.GetMove(m.Context(), &boarddv1.GetMoveRequest{Board: "builds"})
 		move = answer.GetMove()
-		return err == nil && (move.GetState() == "MOVED" || move.GetState() == "ABANDONED")
+		return err == nil && (move.GetState() == "MOVED" || move.GetState() == "ABANDONED"), move.GetJobs()
 	})
 	if move.GetState() != "MOVED" || move.GetTo() != to || move.GetLostClaims() != 0 {
 		m.Errorf("the move to %s is %v\n%s", to, move, m.server.Log())
@@ -147,26 +147,47 @@ func (m *movingBoard) move(to string, kill time.Duration) *boarddv1.Move {
 	return move
 }
 
+// goesOn waits until something is so, as long as it goes on: at says how far it is.
+func goesOn(t testing.TB, what string, so func() (done bool, at int64)) {
+	t.Helper()
+	const patience = 2 * time.Minute
+	furthest := int64(-1)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // nobody announces it
+		done, at := so()
+		if done {
+			return
+		}
+		if at > furthest {
+			furthest, deadline = at, time.Now().Add(patience)
+		}
+	}
+	t.Fatalf("for %v nothing goes on at %d, and it is still not so that %s", patience, furthest, what)
+}
+
 // TestMoveAtWork moves a board at work from a file to Redis, to PostgreSQL and back into the
 // file, with servers that are killed on the way: no job is lost, and none is worked on twice.
-// BOARDD_TEST_JOBS says how many jobs the board has at first.
+// BOARDD_TEST_JOBS says how many jobs the board has at first, in place of 1,000, and of 100,000 with
+// BOARDD_TEST_ALL=1.
 func TestMoveAtWork(t *testing.T) {
 	t.Parallel()
-	moveAtWork(t, []string{"red", "pg"}, []string{"red", "pg", "disk"})
+	jobs := 1000
+	if os.Getenv("BOARDD_TEST_ALL") == "1" {
+		jobs = 100_000
+	}
+	moveAtWork(t, jobs, []string{"red", "pg"}, []string{"red", "pg", "disk"})
 }
 
 // TestMoveAtWorkWithZooKeeper does so with a board that comes to ZooKeeper from a file and from
 // Redis, which it left for it, and where it goes on beyond what it had come to in either.
 func TestMoveAtWorkWithZooKeeper(t *testing.T) {
 	t.Parallel()
-	moveAtWork(t, []string{"red", "zk"}, []string{"zk", "red", "zk", "disk"})
+	moveAtWork(t, 1000, []string{"red", "zk"}, []string{"zk", "red", "zk", "disk"})
 }
 
-func moveAtWork(t *testing.T, others, ways []string) {
+func moveAtWork(t *testing.T, jobs int, others, ways []string) {
 	t.Helper()
-	jobs, err := strconv.Atoi(os.Getenv("BOARDD_TEST_JOBS"))
-	if err != nil {
-		jobs = 1000
+	if n, err := strconv.Atoi(os.Getenv("BOARDD_TEST_JOBS")); err == nil {
+		jobs = n
 	}
 	// A worker gives up what it could not end within its lease: so that has to be longer than
 	// the board is frozen, and than the server takes to start again on a loaded machine.
@@ -206,9 +227,11 @@ func moveAtWork(t *testing.T, others, ways []string) {
 	stopPosting()
 	posters.Wait()
 	var counts *client.Counts
-	testserver.Eventually(t, "all jobs are done", func() bool {
+	goesOn(t, "all jobs are done", func() (bool, int64) {
+		var err error
 		counts, err = m.board.Count(t.Context())
-		return err == nil && counts.GetUnclaimed()+counts.GetClaimed() == 0 && counts.GetComplete() == min(m.posted.Load(), counts.GetHistory().GetMaxJobs())
+		open := counts.GetUnclaimed() + counts.GetClaimed()
+		return err == nil && open == 0 && counts.GetComplete() >= min(m.posted.Load(), counts.GetHistory().GetMaxJobs()), m.posted.Load() - open
 	})
 	stopWorking()
 	workers.Wait()
