@@ -61,6 +61,7 @@ type Client struct {
 	up      bool          // the session is there, as far as is known
 	session int64         // its id
 	epoch   uint64        // counts sessions
+	reached uint64        // counts how often a server has taken a session, the same one or another
 	lost    chan struct{} // closed when the session of this epoch is lost
 	downAt  time.Time     // since when there is no connection
 	changed chan struct{} // closed at the next change of the above
@@ -199,6 +200,7 @@ func (cl *Client) stateChanged(conn *zk.Conn, state zk.State) {
 			cl.renew(id)
 		}
 		cl.up = true
+		cl.reached++
 	case zk.StateExpired:
 		cl.renew(0)
 		cl.up = false
@@ -281,6 +283,14 @@ func (cl *Client) Epoch() (uint64, <-chan struct{}) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	return cl.epoch, cl.lost
+}
+
+// Reached returns a number that changes whenever a server has taken a session, also the one that
+// was there: ZooKeeper may have been put back in between to a state that has the session.
+func (cl *Client) Reached() uint64 {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.reached
 }
 
 // SessionID returns the session's id, as ephemeral nodes name their owner.

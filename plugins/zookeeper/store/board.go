@@ -42,6 +42,7 @@ type board struct {
 	rootDue    bool                 // it has fired, and the root was not read since
 	acl        []session.ACL
 	earlier    logCount // how far the log was known before; zero: whoever opened the board was told since
+	ends       logEnds  // entries that the log had last, before and now
 
 	jobs  map[job.ID]*view
 	names map[string]job.ID // of the postings' nodes

@@ -159,6 +159,7 @@ func (b *board) settle(next *view, ch *change, w written) {
 	}
 	if !ch.quiet && !found {
 		b.log.know(w.number, w.zxid)
+		b.endsAt(w.number, w.zxid, b.client().Reached())
 	}
 	b.folder.moved(w.zxid, w.children)
 	b.advance()

@@ -85,6 +85,7 @@ type logFollower struct {
 	follower
 	of     root             // the board's when the log was read first
 	number int32            // the number of the first entry that is not known
+	within uint64           // see session.Client.Reached: since then ZooKeeper was not put back
 	ahead  map[int32]uint64 // entries after it that are known, with their positions
 }
 
@@ -134,6 +135,7 @@ func (b *board) series() uint32 {
 
 // beginLog finds the log's end. What is in it is in the jobs' records as well.
 func (b *board) beginLog(ctx context.Context) error {
+	within := b.client().Reached()
 	folder, err := b.client().List(ctx, b.at.log(b.series()))
 	if err != nil && !session.NoNode(err) {
 		return err
@@ -141,7 +143,7 @@ func (b *board) beginLog(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
-		b.log.of, b.log.number = b.root, created(folder.Stat)
+		b.log.of, b.log.number, b.log.within = b.root, created(folder.Stat), within
 		b.log.upTo = uint64(folder.Stat.Pzxid)
 		b.reached(b.log.upTo)
 	}
@@ -222,7 +224,7 @@ func (f *logFollower) unknown(names []string) (numbers []int32, gap bool) {
 
 // readLog reads entries of other hosts, and the jobs that they are about.
 func (b *board) readLog(ctx context.Context, numbers []int32) error {
-	series := b.series()
+	series, within := b.series(), b.client().Reached()
 	lines := make([]logLine, len(numbers))
 	var work []func(context.Context) error
 	for i, n := range numbers {
@@ -232,6 +234,9 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 		})
 	}
 	if err := together(ctx, work); err != nil {
+		return err
+	}
+	if err := b.sameLog(ctx); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -250,6 +255,7 @@ func (b *board) readLog(ctx context.Context, numbers []int32) error {
 		}
 		b.reached(l.position)
 		b.log.know(numbers[i], l.position)
+		b.endsAt(numbers[i], l.position, within)
 		b.folder.moved(l.position, l.children)
 	}
 	b.advance()

@@ -22,6 +22,16 @@ func stopped(z *testserver.ZooKeeperEnsemble, happen func(data string, server in
 	group.Wait()
 }
 
+func copied(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestPutBack puts the data of three servers back to what they were. Since they elect a leader
 // again, their numbers go on beyond those of before: a host that was there finds out that
 // something is lost all the same.
@@ -31,23 +41,15 @@ func TestPutBack(t *testing.T) {
 	k := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
 	k.post("stays", `{}`, nil)
 	backup := t.TempDir()
-	copied := func(from, to string) {
-		if err := os.RemoveAll(to); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	at := func(server int) string { return filepath.Join(backup, text("%d", server)) }
-	stopped(z, func(data string, server int) { copied(data, at(server)) })
+	stopped(z, func(data string, server int) { copied(t, data, at(server)) })
 	k.open()
 	if k.status.Loss != "" {
 		t.Fatalf("the servers came back with everything, and the loss is %q", k.status.Loss)
 	}
 	k.post("is lost", `{}`, nil)
 	k.spec.Seen = k.status.Position
-	stopped(z, func(data string, server int) { copied(at(server), data) })
+	stopped(z, func(data string, server int) { copied(t, at(server), data) })
 	stopped(z, func(string, int) {})
 	generation := k.status.Generation
 	k.open()
@@ -59,4 +61,33 @@ func TestPutBack(t *testing.T) {
 	if k.status.Loss != "" {
 		t.Errorf("the loss is told once more: %s", k.status.Loss)
 	}
+}
+
+// TestPutBackAndGoneOn has another host, which knew nothing of what was lost, write more since than
+// that was.
+func TestPutBackAndGoneOn(t *testing.T) {
+	t.Parallel()
+	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
+	k := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
+	k.post("stays", `{}`, nil)
+	backup := t.TempDir()
+	at := func(server int) string { return filepath.Join(backup, text("%d", server)) }
+	stopped(z, func(data string, server int) { copied(t, data, at(server)) })
+	k.open()
+	k.post("is lost", `{}`, nil)
+	stopped(z, func(data string, server int) { copied(t, at(server), data) })
+	other := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
+	for range 5 {
+		other.post("is posted since", `{}`, nil)
+	}
+	generation := k.status.Generation
+	k.open()
+	if k.status.Loss == "" || k.status.Generation != generation+1 {
+		t.Errorf("loss %q, generation %d; want some, %d", k.status.Loss, k.status.Generation, generation+1)
+	}
+	k.open()
+	if k.status.Loss != "" {
+		t.Errorf("the loss is told once more: %s", k.status.Loss)
+	}
+	k.post("comes after it", `{}`, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // memorySize is that of BoardStatus.Witness: the root's id, the generation and the position.
@@ -45,6 +46,8 @@ type logCount struct {
 	generation uint64
 	series     uint32
 	entries    int32 // that it ever had
+
+	replaced bool // an entry that this host knew is another one, or gone with all after it
 }
 
 // less reports whether c is how the same board's log was before.
@@ -54,7 +57,10 @@ func (c *logCount) less(than *logCount) bool {
 
 // lost says that entries of the log were lost since c; "" if none were.
 func (c *logCount) lost(r *root, now logCount) string {
-	if now.id = r.id; !now.less(c) {
+	switch now.id = r.id; {
+	case now.replaced:
+		return "ZooKeeper was put back to an earlier state, and others have gone on since: the board's log is another one"
+	case !now.less(c):
 		return ""
 	}
 	return fmt.Sprintf("ZooKeeper was put back to an earlier state: the board's log is at entry %d.%d and was at %d.%d", now.series, now.entries, c.series, c.entries)
@@ -65,20 +71,22 @@ func (c *logCount) lost(r *root, now logCount) string {
 func (b *board) countLog(ctx context.Context) (now, earlier logCount, known bool, err error) {
 	b.mu.Lock()
 	b.remember()
-	earlier, now.series = b.earlier, b.root.log
+	ends := slices.Clone(b.ends)
+	earlier, now.id, now.series = b.earlier, b.root.id, b.root.log
 	b.mu.Unlock()
 	stat, err := b.client().Exists(ctx, b.at.log(now.series))
 	if err != nil || stat == nil {
 		return now, earlier, false, err
 	}
 	now.entries = created(stat)
-	return now, earlier, true, nil
+	now.replaced, err = b.replaced(ctx, &now, ends)
+	return now, earlier, err == nil, err
 }
 
 // remember keeps how far the log is known, for who opens the board next. b.mu is held.
 func (b *board) remember() {
 	of := &b.log.of
-	is := logCount{of.id, of.generation, of.log, b.log.number}
+	is := logCount{id: of.id, generation: of.generation, series: of.log, entries: b.log.number}
 	if of.there && !is.less(&b.earlier) {
 		b.earlier = is
 	}
@@ -88,7 +96,7 @@ func (b *board) remember() {
 func (b *board) forgetLog() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.earlier, b.log.of = logCount{}, root{}
+	b.earlier, b.ends, b.log.of = logCount{}, nil, root{}
 }
 
 // recalled notes that whoever opens the board is told of what was remembered.
@@ -98,4 +106,5 @@ func (b *board) recalled(earlier *logCount) {
 	if b.earlier == *earlier {
 		b.earlier = logCount{}
 	}
+	b.ends = b.ends.since(b.log.within)
 }
