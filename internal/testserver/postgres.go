@@ -130,9 +130,12 @@ func (p *Postgres) Standby(t testing.TB, through *Proxy) *Postgres {
 // Promote has a standby take changes from now on.
 func (p *Postgres) Promote() {
 	p.t.Helper()
-	if got := p.SQL("postgres", "SELECT pg_promote(true, 120)"); got != "t\n" {
+	// A statement that waited for it could be what the standby waits for: rows that it sees go in what
+	// is still to be replayed.
+	if got := p.SQL("postgres", "SELECT pg_promote(false)"); got != "t\n" {
 		p.t.Fatalf("the standby was not promoted: %s", got)
 	}
+	Eventually(p.t, "the standby takes changes", func() bool { return p.SQL("postgres", "SELECT pg_is_in_recovery()") == "f\n" })
 }
 
 // fill makes the server's files. What initdb made stays in .tools/postgres, for the next
