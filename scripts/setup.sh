@@ -34,6 +34,9 @@ redis-sentinel     redis-sentinel --version
 python3-redis      /usr/bin/python3 -c "import redis"
 pgbouncer          test -x /usr/sbin/pgbouncer
 postgresql         ls /usr/lib/postgresql/*/bin/initdb
+patroni            patroni --version
+etcd-server        etcd --version
+python3-etcd       /usr/bin/python3 -c "import etcd"
 python3-psycopg    /usr/bin/python3 -c "import psycopg"
 default-jre-headless  java -version
 libzookeeper-java  test -e /usr/share/java/zookeeper.jar

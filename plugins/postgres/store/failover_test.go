@@ -14,7 +14,12 @@ import (
 // pair opens a driver on two servers, whichever takes changes.
 func pair(t *testing.T, a, b *testserver.Postgres) driver.Driver {
 	t.Helper()
-	d, err := openWith(t.Context(), map[string]any{"url": "postgres://postgres@" + a.Addr + "," + b.Addr + "/postgres?sslmode=disable"})
+	return at(t, "postgres://postgres@"+a.Addr+","+b.Addr+"/postgres?sslmode=disable")
+}
+
+func at(t *testing.T, url string) driver.Driver {
+	t.Helper()
+	d, err := openWith(t.Context(), map[string]any{"url": url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,13 +50,29 @@ func TestFailover(t *testing.T) {
 	testserver.Eventually(t, "the standby is synchronous", func() bool {
 		return primary.SQL("postgres", `SELECT sync_state FROM pg_stat_replication`) == "sync\n"
 	})
+	failover(t, func() driver.Driver { return pair(t, standby, primary) }, func() { // the one that takes no changes comes first
+		primary.Kill()
+		standby.Promote()
+	})
+}
+
+// TestPatroni has Patroni do so, which notices by itself that the primary has gone.
+func TestPatroni(t *testing.T) {
+	t.Parallel()
+	p := testserver.StartPatroni(t)
+	failover(t, func() driver.Driver { return at(t, p.URL()) }, p.KillPrimary)
+}
+
+// failover has drivers work while another PostgreSQL takes the place of the one that they work on.
+func failover(t *testing.T, open func() driver.Driver, replace func()) {
+	t.Helper()
 	said := map[job.ID]driver.Result{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	end := make(chan struct{})
 	var drivers []driver.Driver
 	for range 2 {
-		d := pair(t, standby, primary) // the one that takes no changes comes first
+		d := open()
 		drivers = append(drivers, d)
 		status := opensAgain(t, d, driver.BoardSpec{Name: "b"})
 		wg.Go(func() {
@@ -102,8 +123,7 @@ func TestFailover(t *testing.T) {
 	if len(claimed.Claims) != 1 {
 		t.Fatalf("a claim: %+v", claimed)
 	}
-	primary.Kill()
-	standby.Promote()
+	replace()
 	more()
 	close(end)
 	wg.Wait()
