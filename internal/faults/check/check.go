@@ -43,7 +43,7 @@ func All() []Checker {
 		{"timeouts", "no claim stands for longer than its job's timeout, which is told then, and no job is claimed more often than it may be", timeouts},
 		{"refusals", "a definite error had no effect", refusals},
 		{"watchers", "cursors grow, no watcher has a gap, and every acknowledged change is shown once", watchers},
-		{"soon", "within 5 s, and 5 s after the last thing was mended (10 s for a process that was killed, 25 s for a store), a job that is ready is offered by every server, and a watcher is shown every change", soon},
+		{"soon", "within 5 s, and 5 s after the last thing was mended (10 s for a process that was killed or had no memory, 25 s for a store), a job that is ready is offered by every server, and a watcher is shown every change", soon},
 		{"repetitions", "a repeated request is answered as it first was", repetitions},
 		{"counts", "at rest, what is counted is what is listed, on every server", counts},
 		{"order", "at rest, jobs are listed and claimed by the policy in force, then by priority, then by age", order},
