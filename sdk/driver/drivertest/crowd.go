@@ -11,7 +11,7 @@ import (
 )
 
 // crowdHosts is how many drivers a check of several hosts opens on one store.
-const crowdHosts = 3
+const crowdHosts = 4
 
 // A crowd is one board at which several hosts work at once, and what they did.
 type crowd struct {
