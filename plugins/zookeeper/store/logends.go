@@ -64,11 +64,12 @@ func (b *board) replaced(ctx context.Context, now *logCount, ends logEnds) (bool
 func (b *board) sameLog(ctx context.Context) error {
 	within := b.client().Reached()
 	b.mu.Lock()
-	checked, id, series, ends := b.log.within, b.root.id, b.root.log, slices.Clone(b.ends)
-	b.mu.Unlock()
-	if checked == within {
+	if b.log.within == within {
+		b.mu.Unlock()
 		return nil
 	}
+	id, series, ends := b.root.id, b.root.log, slices.Clone(b.ends)
+	b.mu.Unlock()
 	stat, err := b.client().Exists(ctx, b.at.log(series))
 	if err != nil || stat == nil {
 		return err

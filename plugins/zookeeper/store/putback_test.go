@@ -22,6 +22,29 @@ func stopped(z *testserver.ZooKeeperEnsemble, happen func(data string, server in
 	group.Wait()
 }
 
+// backup is a copy of the data of all servers.
+type backup struct {
+	*testing.T
+	servers *testserver.ZooKeeperEnsemble
+	folder  string
+}
+
+// backedUp stops the servers and copies their data.
+func backedUp(t *testing.T, z *testserver.ZooKeeperEnsemble) *backup {
+	t.Helper()
+	b := &backup{t, z, t.TempDir()}
+	stopped(z, func(data string, server int) { copied(t, data, b.of(server)) })
+	return b
+}
+
+func (b *backup) of(server int) string { return filepath.Join(b.folder, text("%d", server)) }
+
+// putBack stops the servers and gives them the data that they had.
+func (b *backup) putBack() {
+	b.Helper()
+	stopped(b.servers, func(data string, server int) { copied(b.T, b.of(server), data) })
+}
+
 func copied(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.RemoveAll(to); err != nil {
@@ -40,16 +63,14 @@ func TestPutBack(t *testing.T) {
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
 	k := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
 	k.post("stays", `{}`, nil)
-	backup := t.TempDir()
-	at := func(server int) string { return filepath.Join(backup, text("%d", server)) }
-	stopped(z, func(data string, server int) { copied(t, data, at(server)) })
+	before := backedUp(t, z)
 	k.open()
 	if k.status.Loss != "" {
 		t.Fatalf("the servers came back with everything, and the loss is %q", k.status.Loss)
 	}
 	k.post("is lost", `{}`, nil)
 	k.spec.Seen = k.status.Position
-	stopped(z, func(data string, server int) { copied(t, at(server), data) })
+	before.putBack()
 	stopped(z, func(string, int) {})
 	generation := k.status.Generation
 	k.open()
@@ -70,12 +91,10 @@ func TestPutBackAndGoneOn(t *testing.T) {
 	z := testserver.ZooKeeper(t, testserver.ZooKeeperOptions{Members: 3, Fast: true})
 	k := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
 	k.post("stays", `{}`, nil)
-	backup := t.TempDir()
-	at := func(server int) string { return filepath.Join(backup, text("%d", server)) }
-	stopped(z, func(data string, server int) { copied(t, data, at(server)) })
+	before := backedUp(t, z)
 	k.open()
 	k.post("is lost", `{}`, nil)
-	stopped(z, func(data string, server int) { copied(t, at(server), data) })
+	before.putBack()
 	other := sit(t, openWith(t, settingsOf(z.Servers(), nil)), "/taskflow/jobs", nil)
 	for range 5 {
 		other.post("is posted since", `{}`, nil)
