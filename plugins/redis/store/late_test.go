@@ -71,7 +71,13 @@ type late struct {
 
 func newLate(t *testing.T) *late {
 	t.Helper()
-	l := &late{T: t, server: testserver.StartRedis(t, testserver.RedisOptions{}), gate: &gate{}}
+	return lateOn(t, testserver.StartRedis(t, testserver.RedisOptions{}))
+}
+
+// lateOn returns one more host on a server.
+func lateOn(t *testing.T, server *testserver.Redis) *late {
+	t.Helper()
+	l := &late{T: t, server: server, gate: &gate{}}
 	l.store = openStore(t, l.server.Addr)
 	t.Cleanup(func() { _ = l.store.Close() })
 	l.store.client.AddHook(l.gate)
@@ -157,6 +163,36 @@ func TestLateCall(t *testing.T) {
 	counts, err := l.store.Count(t.Context(), "b")
 	if err != nil || counts.Open != 4 {
 		t.Errorf("%d jobs are open (%v), want 4", counts.Open, err)
+	}
+}
+
+// TestLateCallBesideLook has a call that was prepared before a restart, in which nothing was
+// lost, reach the server between another host's look at the board and its note of that.
+func TestLateCallBesideLook(t *testing.T) {
+	t.Parallel()
+	l := newLate(t)
+	l.must(l.post(1))
+	other := lateOn(t, l.server)
+	other.gate.hold("evalsha")
+	answered, opened := make(chan []driver.Result), make(chan struct{})
+	go func() { answered <- other.post(2) }()
+	<-other.gate.held
+	l.save()
+	other.goBack()
+	l.gate.hold("evalsha")
+	go func() { defer close(opened); l.reopen() }()
+	<-l.gate.held
+	close(other.gate.open)
+	if r := (<-answered)[0]; r.Kind != job.OutcomeUnknown {
+		t.Errorf("an op that was carried out by another server than it was meant for: %v %s, want OUTCOME_UNKNOWN", r.Kind, r.Message)
+	}
+	close(l.gate.open)
+	<-opened
+	results := l.post(3)
+	l.must(results)
+	status, err := l.store.OpenBoard(t.Context(), driver.BoardSpec{Name: "b", Witness: l.status.Witness, Seen: results[0].Position})
+	if err != nil || status.Loss != "" || status.Generation != 1 {
+		t.Errorf("opened again on the same server: generation %d, loss %q (%v), want 1 and none", status.Generation, status.Loss, err)
 	}
 }
 

@@ -68,7 +68,8 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 			return err
 		}
 	}
-	if err := b.note(ctx, st, &h); err != nil {
+	since, err := b.note(ctx, st, &h)
+	if err != nil {
 		return err
 	}
 	if told != 0 && told < h.generation || remembered.generation != 0 && remembered.generation < h.generation {
@@ -88,7 +89,7 @@ func (b *board) look(ctx context.Context, st *opening, status *driver.BoardStatu
 		kept.id = nobody
 	}
 	if !st.spec.Observe { // else nobody noted that the board was looked at there
-		kept.server, kept.opened = serverNumber(h.run), h.position
+		kept.server, kept.opened = serverNumber(h.run), max(h.position, since)
 	}
 	status.Witness = kept.encode()
 	return nil
@@ -177,17 +178,19 @@ func (b *board) raise(ctx context.Context, st *opening, h head, m *memory) (head
 	return h, nil
 }
 
-// note has a board's head say on which server this host has looked at it. Where an older
-// boardd has said so, the stay is not among those that are known.
-func (b *board) note(ctx context.Context, st *opening, h *head) error {
+// note has a board's head say on which server this host has looked at it, and returns the change
+// at which the board's stay there begins, or 0 if that was before the head was read. Where an
+// older boardd has said so, the stay is not among those that are known.
+func (b *board) note(ctx context.Context, st *opening, h *head) (since uint64, err error) {
 	if st.spec.Observe || h.id == "" || h.run == "" {
-		return nil
+		return 0, nil
 	}
 	if n := len(h.stays); h.run == h.server && (n == 0 || h.stays[n-1].server == serverNumber(h.run)) {
-		return nil
+		return 0, nil
 	}
-	if err := noteScript.run(ctx, b.store.client, []string{st.keys.head}, h.run, serverKey(h.run)).Err(); err != nil {
-		return readFailed(ctx, err) // whether it says so matters to nobody: it is done again
+	since, err = noteScript.run(ctx, b.store.client, []string{st.keys.head}, h.run, serverKey(h.run)).Uint64()
+	if err != nil {
+		return 0, readFailed(ctx, err) // whether it says so matters to nobody: it is done again
 	}
-	return nil
+	return since, nil
 }

@@ -7,8 +7,9 @@ import (
 
 // A stay is the time for which a board is on one server: until another one takes its place,
 // or the same one is started again. The first host that looks at the board there notes the
-// stay in the head, before anybody can make a change. So what was acknowledged on the server
-// before, beyond the change at which the next stay begins, is lost. See note.lua.
+// stay in the head, and until then nobody makes a change but hosts that do not yet know that
+// they are on another server. So what was acknowledged on the server before, beyond the change
+// at which the next stay begins, is lost. See note.lua.
 type stay struct {
 	server uint64 // see serverNumber
 	since  uint64 // the board's position when it began
