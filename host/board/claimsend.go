@@ -194,15 +194,24 @@ func (s *currentJob) claimed(now time.Time, lease time.Duration, ahead bool) []b
 }
 
 // askStore sends the op. It goes on for a while after the caller has gone, since what
-// was granted must be known to be given back.
+// was granted must be known to be given back. A caller with a request id may have made the
+// call again by then at another server, which has said that there is nothing: so from then on
+// the store is only asked what came of the op, and does not carry it out.
 func (c *claimer) askStore(ctx context.Context, op *driver.Op) driver.Result {
 	limit := time.Now().Add(untold)
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = deadline.Add(afterwards)
 	}
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
+	patient, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	return c.board.send(ctx, c.opened, []driver.Op{*op})[0]
+	ops := []driver.Op{*op}
+	return c.board.sendAgain(patient, c.opened, ops, func() {
+		if c.remember && ctx.Err() != nil {
+			asked := *op.Claim
+			asked.Candidates = nil
+			ops[0].Claim = &asked
+		}
+	})[0]
 }
 
 // afterwards is how long boardd goes on for a caller that has gone: to learn what was

@@ -97,6 +97,48 @@ func TestWaitEndsInDoubt(t *testing.T) {
 	}
 }
 
+// A caller that has gone while the store did not answer is given nothing any more: it may have
+// been told since by another server that there is nothing. What it was given before stands.
+func TestGoneInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			d := &spy{Driver: openStore(t), t: t}
+			b := start(t, d, Spec{Lease: time.Hour})
+			postN(t, b, 1)
+			var answers atomic.Bool
+			tries := 0
+			d.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+				if answers.Load() {
+					return next(ctx, ops)
+				}
+				if tries++; made && tries == 1 {
+					next(ctx, ops)
+				}
+				return []driver.Result{{Kind: job.OutcomeUnknown, Message: "the store is away"}}
+			}
+			go func() {
+				time.Sleep(3 * time.Second)
+				answers.Store(true)
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			want := ClaimRequest{Owner: "w", RequestID: "again"}
+			_, err := b.Claim(ctx, want)
+			wantKind(t, err, job.Interrupted)
+			if tries < 3 || !answers.Load() {
+				t.Fatalf("the call has ended after %d tries, before the store was back: %v", tries, answers.Load())
+			}
+			if c, _ := b.Count(t.Context()); (c.Claimed == 1) != made {
+				t.Errorf("claimed before the caller had gone: %v; there are %+v", made, c)
+			}
+			if c := claim(t, b, want); len(c) != 1 {
+				t.Errorf("made again, the call is given %d claims", len(c))
+			}
+		})
+	}
+}
+
 // An outcome that stays unknown is reported as such when the call's time is up.
 func TestOutcomeStaysUnknown(t *testing.T) {
 	t.Parallel()
