@@ -195,31 +195,17 @@ func (h *Host) DropLeft(ctx context.Context, b catalog.Board) (catalog.Board, er
 	if err := h.dropLeft(ctx, from); err != nil {
 		return b, err
 	}
-	return noteDropped(ctx, c, b)
-}
-
-// noteDropped notes that what a board left is gone, whoever else changes its record meanwhile.
-func noteDropped(ctx context.Context, c *catalog.Catalog, b catalog.Board) (catalog.Board, error) {
-	for range writeTries {
-		move := *b.Move
-		move.State = catalog.Dropped
-		next := b
-		next.Move = &move
-		written, err := c.Settle(ctx, next)
-		if job.KindOf(err) != job.Aborted {
-			return written, err
-		}
-		if b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); err != nil {
-			return b, err
-		}
+	left := b.Move.ID
+	return c.Amend(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}, func(b *catalog.Board) error {
 		switch {
-		case b.Move == nil || b.Move.ID != move.ID:
-			return b, job.Errorf(job.Precondition, "the board %q moves again", b.Name)
+		case b.Move == nil || b.Move.ID != left:
+			return job.Errorf(job.Precondition, "the board %q moves again", b.Name)
 		case b.Move.State == catalog.Dropped:
-			return b, nil
+			return catalog.ErrStands
 		}
-	}
-	return b, job.Errorf(job.Aborted, "the board %q is changed all the time: try again", b.Name)
+		b.Move.State = catalog.Dropped
+		return nil
+	})
 }
 
 // MaxMoveWait is how long a move waits at most for claims that cannot come along.

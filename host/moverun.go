@@ -145,42 +145,35 @@ func (r *moveRun) present() catalog.Move {
 	return *r.board.Move
 }
 
-// writeTries is how often a move is written that somebody else's change of the board comes
-// before.
-const writeTries = 10
-
 // update changes the move in the catalog, unless it is another host's or in another state
 // than this host knows.
 func (r *moveRun) update(ctx context.Context, change func(*catalog.Move)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.host.catalog.open()
-	for range writeTries {
-		next, move := r.board, *r.board.Move
-		move.Beat++
-		change(&move)
-		next.Move = &move
-		written, err := c.Settle(ctx, next)
-		if err == nil {
-			r.board = written
-			return nil
-		}
-		if kind := job.KindOf(err); kind == job.NotFound {
+	before := r.board.Move
+	next := *before
+	next.Beat++
+	change(&next)
+	written, err := r.host.catalog.open().Amend(ctx, r.at, func(b *catalog.Board) error {
+		switch now := b.Move; {
+		case now == nil || now.ID != before.ID:
 			return errNotMine
-		} else if kind != job.Aborted && kind != job.OutcomeUnknown {
-			return err
-		}
-		now, err := c.Reread(ctx, r.at)
-		if err != nil {
-			return err
-		}
-		before := r.board.Move
-		if now.Move == nil || now.Move.ID != before.ID || now.Move.Host != before.Host || now.Move.State != before.State {
+		case now.Host == next.Host && now.State == next.State && now.Beat == next.Beat:
+			return catalog.ErrStands // by a try of which the store did not tell
+		case now.Host != before.Host || now.State != before.State:
 			return errNotMine
 		}
-		r.board = now
+		b.SetMove(next)
+		return nil
+	})
+	switch {
+	case job.KindOf(err) == job.NotFound:
+		return errNotMine
+	case err != nil:
+		return err
 	}
-	return job.Errorf(job.Aborted, "the board is changed all the time")
+	r.board = written
+	return nil
 }
 
 // alive says again and again that this host is at the move, and calls stop when it no longer

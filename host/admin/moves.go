@@ -26,7 +26,7 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, o hos
 	case b.Backend == backend:
 		return catalog.Move{}, nil, job.Errorf(job.Precondition, "the board %q is on %s already", b.Name, backend)
 	case b.Move.Active():
-		return *b.Move, nil, job.Errorf(job.Precondition, "the board %q is moving to %s already: wait for that, or give it up (boardd board move --abandon)", b.Name, b.Move.To.Backend)
+		return *b.Move, nil, moving(&b)
 	}
 	if err := s.checkBackend(b.Tenant, backend); err != nil {
 		return catalog.Move{}, nil, err
@@ -38,11 +38,12 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, o hos
 	if o.Dry {
 		return catalog.Move{From: catalog.Home{Backend: b.Backend}, To: catalog.Home{Backend: backend}, Total: plan.Jobs, Claims: plan.Claims}, plan.Notes, nil
 	}
-	begun, err := beginMove(ctx, c, b, catalog.Move{
+	at := catalog.At{Tenant: b.Tenant, Name: b.Name}
+	begun, err := beginMove(ctx, c, at, catalog.Move{
 		To: plan.To, By: s.principal.Tenant + "/" + s.principal.TokenName, Wait: o.Wait, Shared: plan.Shared, Total: plan.Jobs, Host: s.host.ID(),
 	})
 	if err != nil {
-		if other, look := c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); look == nil && !other.Move.Active() {
+		if other, look := c.Reread(ctx, at); look == nil && !other.Move.Active() {
 			_ = s.host.Unplace(ctx, b.Board, plan.To) // else the place is this board's, and nobody's harm
 		}
 		return catalog.Move{}, nil, err
@@ -51,21 +52,24 @@ func (s *Session) MoveBoard(ctx context.Context, of, name, backend string, o hos
 	return *begun.Move, plan.Notes, nil
 }
 
-// beginTries is how often a move is noted while servers change the board's record by themselves,
-// which they do as its last move ends and what that left is dropped.
-const beginTries = 5
-
 // beginMove notes that a board is to move.
-func beginMove(ctx context.Context, c *catalog.Catalog, b catalog.Board, m catalog.Move) (begun catalog.Board, err error) {
-	for range beginTries {
-		if b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); err != nil {
-			return b, err
+func beginMove(ctx context.Context, c *catalog.Catalog, at catalog.At, m catalog.Move) (catalog.Board, error) {
+	m.ID = catalog.NewMoveID()
+	return c.Amend(ctx, at, func(b *catalog.Board) error {
+		if b.Move.Active() {
+			if b.Move.ID == m.ID {
+				return catalog.ErrStands
+			}
+			return moving(b)
 		}
-		if begun, err = c.BeginMove(ctx, b, m); job.KindOf(err) != job.Aborted {
-			break
-		}
-	}
-	return begun, err
+		b.Begin(m)
+		return nil
+	})
+}
+
+// moving refuses to begin the move of a board that is on the move.
+func moving(b *catalog.Board) error {
+	return job.Errorf(job.Precondition, "the board %q is moving to %s already: wait for that, or give it up (boardd board move --abandon)", b.Name, b.Move.To.Backend)
 }
 
 // DropMoved takes away at once what a board left in its old store.
@@ -93,37 +97,26 @@ func (s *Session) Move(ctx context.Context, of, name string) (catalog.Move, erro
 	return *b.Move, nil
 }
 
-// abandonTries is how often a move is tried to be given up that goes on meanwhile.
-const abandonTries = 10
-
 // AbandonMove gives a move up, as long as the board is in its old store.
 func (s *Session) AbandonMove(ctx context.Context, of, name string) (catalog.Move, error) {
 	b, c, err := s.boardForChange(ctx, "AbandonMove", of, name, 0)
 	if err != nil {
 		return catalog.Move{}, err
 	}
-	for range abandonTries {
-		if b, err = c.Reread(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}); err != nil {
-			return catalog.Move{}, err
-		}
+	b, err = c.Amend(ctx, catalog.At{Tenant: b.Tenant, Name: b.Name}, func(b *catalog.Board) error {
 		switch {
 		case b.Move == nil || b.Move.State == catalog.Moved || b.Move.State == catalog.Dropped:
-			return catalog.Move{}, job.Errorf(job.Precondition, "the board %q is not moving: where it is now, going back is another move", b.Name)
+			return job.Errorf(job.Precondition, "the board %q is not moving: where it is now, going back is another move", b.Name)
 		case b.Move.State == catalog.Switched:
-			return *b.Move, job.Errorf(job.Precondition, "the board %q is on %s already: going back is another move", b.Name, b.Backend)
+			return job.Errorf(job.Precondition, "the board %q is on %s already: going back is another move", b.Name, b.Backend)
 		case !b.Move.Active() || b.Move.State == catalog.Abandoning:
-			return *b.Move, nil
+			return catalog.ErrStands
 		}
-		move := *b.Move
-		move.State, move.Problem = catalog.Abandoning, "given up by "+s.principal.Tenant+"/"+s.principal.TokenName
-		b.Move = &move
-		var written catalog.Board
-		if written, err = c.Settle(ctx, b); err == nil {
-			return *written.Move, nil
-		}
-		if job.KindOf(err) != job.Aborted {
-			break
-		}
+		b.Move.State, b.Move.Problem = catalog.Abandoning, "given up by "+s.principal.Tenant+"/"+s.principal.TokenName
+		return nil
+	})
+	if err != nil {
+		return catalog.Move{}, err
 	}
-	return catalog.Move{}, err
+	return *b.Move, nil
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/boardd/boardd/sdk/driver"
@@ -90,24 +91,51 @@ func (b *Board) home() Home {
 	return Home{Backend: b.Backend, Settings: b.Settings, Store: b.Store}
 }
 
-// BeginMove notes that a board is to move to another home.
-// m says where to, and who wants it.
-func (c *Catalog) BeginMove(ctx context.Context, b Board, m Move) (Board, error) {
-	if b.Move.Active() {
-		return b, job.Errorf(job.Precondition, "the board %q is moving to %s already: wait for that, or give it up (boardd board move --abandon)", b.Name, b.Move.To.Backend)
-	}
-	m.ID, m.State, m.From, m.Begun = newID(), Preparing, b.home(), now()
+// Begin notes that the board is to move to another home. m says where to, and who wants it.
+func (b *Board) Begin(m Move) {
+	m.State, m.From, m.Begun = Preparing, b.home(), now()
 	b.Move = &m
-	return c.UpdateBoard(ctx, b)
 }
 
-// Settle writes how far the move of a board is. Where that is Switched, the board is at its
-// new home from then on, in the same step.
-func (c *Catalog) Settle(ctx context.Context, b Board) (Board, error) {
-	if b.Move.State == Switched {
-		b.Backend, b.Settings, b.Store = b.Move.To.Backend, b.Move.To.Settings, b.Move.To.Store
+// SetMove says how far the move of the board is. Where that is Switched, the board is at its new
+// home from then on, in the same step.
+func (b *Board) SetMove(m Move) {
+	if b.Move = &m; m.State == Switched {
+		b.Backend, b.Settings, b.Store = m.To.Backend, m.To.Settings, m.To.Store
 	}
-	return c.UpdateBoard(ctx, b)
+}
+
+// NewMoveID returns the ID of a move that is to begin.
+func NewMoveID() string { return newID() }
+
+// ErrStands is what a change that Amend calls returns where the board is as it is to be.
+var ErrStands = errors.New("the board stands as it is to")
+
+// amendTries is how often Amend reads and writes a board that others change meanwhile.
+const amendTries = 10
+
+// Amend changes a board's record as the store has it, and returns the record of then. change is
+// called once more after somebody else's change came before, and where the store did not say what
+// came of the write: it has to know its own change again. Its error ends that; ErrStands ends it
+// without one.
+func (c *Catalog) Amend(ctx context.Context, at At, change func(*Board) error) (Board, error) {
+	for range amendTries {
+		b, err := c.Reread(ctx, at)
+		if err != nil {
+			return b, err
+		}
+		switch err := change(&b); {
+		case errors.Is(err, ErrStands):
+			return b, nil
+		case err != nil:
+			return b, err
+		}
+		written, err := c.UpdateBoard(ctx, b)
+		if kind := job.KindOf(err); kind != job.Aborted && kind != job.OutcomeUnknown {
+			return written, err
+		}
+	}
+	return Board{}, job.Errorf(job.Aborted, "the board %q is changed all the time: try again", at.Name)
 }
 
 // Reread returns a board as the store has it now, whatever this host has seen of it.
