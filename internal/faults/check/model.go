@@ -90,6 +90,9 @@ func (s state) next(op history.Op) (all []any) {
 			from = append(from, s.off(job.Trashed))
 		}
 	}
+	if s.lapsed && s.exhausted() {
+		from = append(from, s.off(job.Trashed)) // a server has seen to it since
+	}
 	if op.Call == history.Extend && op.Outcome == history.Refused && op.Retries && s.holds(op.Token) && op.End >= op.Begin+op.Lease*99/100 {
 		from = append(from, s.lapse()) // an earlier try gave it a lease that has run out meanwhile
 	}

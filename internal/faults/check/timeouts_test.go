@@ -53,23 +53,26 @@ func TestTimeoutRunsOn(t *testing.T) {
 	}
 }
 
-// A job goes to the trash with its last attempt, and not before.
+// A job goes to the trash with its last attempt, and not before: at once where it was given up, and
+// when a server sees to it where its time was over.
 func TestLastAttempt(t *testing.T) {
 	t.Parallel()
 	for attempts, impossible := range map[int]bool{0: true, 1: false, 2: true} {
-		for _, abandoned := range []bool{false, true} {
+		for how, given := range map[string][]history.Op{
+			"its time was over":   nil,
+			"it was abandoned":    {call(2, "w", history.Abandon, a, by("t1"))},
+			"its token came late": {call(600, "w", history.Abandon, a, refused(job.LeaseLost, by("t1"))), call(601, "r", history.Restore, a, refused(job.AlreadyExists, nil))},
+		} {
 			h := &history.History{Store: "none", Ops: []history.Op{
 				call(0, "p", history.Post, a, func(op *history.Op) {
 					op.Posting, op.Timeout, op.Attempts = "as posted", 500*time.Millisecond, attempts
 				}),
 				call(1, "w", history.Claim, a, claim("w", "t1", 1)),
 			}}
-			if abandoned {
-				h.Ops = append(h.Ops, call(2, "w", history.Abandon, a, by("t1")))
-			}
+			h.Ops = append(h.Ops, given...)
 			h.Ops = append(h.Ops, call(900, "r", history.Get, a, shows(job.Trashed, ""))) // the lease would run on
 			if found := finds(h, "linear"); found != impossible {
-				t.Errorf("one of %d attempts, abandoned: %v; that the job is in the trash is found: %v, want %v", attempts, abandoned, found, impossible)
+				t.Errorf("one of %d attempts, %s; that the job is in the trash is found: %v, want %v", attempts, how, found, impossible)
 			}
 		}
 	}
