@@ -87,21 +87,10 @@ func (c *claimer) leave(ctx context.Context, ids []job.ID, errs []error, items [
 // refresh reads from the store how the jobs stand, brings the index up to date, and
 // ends claims on the jobs whose lease ran out.
 func (c *claimer) refresh(ctx context.Context, ids []job.ID) error {
-	s := c.board.flight.read()
-	before := c.board.index.Sightings(ids)
-	records, err := c.board.read(ctx, ids, 0)
+	records, err := c.board.readNoted(ctx, ids, 0, c.board.absorb)
 	if err != nil {
-		c.board.flight.done(s)
 		return err
 	}
-	for i := range records {
-		if records[i].State == job.Unknown {
-			c.board.missing(ids[i], before[i])
-			continue
-		}
-		c.board.absorb(&records[i])
-	}
-	c.board.flight.done(s)
 	return c.board.resolve(ctx, records, 0)
 }
 

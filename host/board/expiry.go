@@ -139,20 +139,7 @@ func (b *Board) reread(ctx context.Context, ids ...job.ID) {
 	if len(ids) == 0 {
 		return
 	}
-	stay := b.flight.read()
-	defer b.flight.done(stay)
-	before := b.index.Sightings(ids)
-	records, err := b.read(ctx, ids, 0)
-	if err != nil {
-		return // the watch tells, or the next try
-	}
-	for i := range records {
-		if records[i].State == job.Unknown {
-			b.missing(ids[i], before[i])
-			continue
-		}
-		b.absorb(&records[i])
-	}
+	_, _ = b.readNoted(ctx, ids, 0, b.absorb) // where it fails, the watch tells, or the next try
 }
 
 // resolve ends claims among the records whose lease ran out, and reads those

@@ -100,19 +100,8 @@ func (f *follower) fill(ctx context.Context, list []driver.Change) {
 	if len(ids) == 0 {
 		return
 	}
-	s := f.board.flight.read()
-	defer f.board.flight.done(s)
-	before := f.board.index.Sightings(ids)
-	records, err := f.board.read(ctx, ids, 0)
-	if err != nil {
+	if _, err := f.board.readNoted(ctx, ids, 0, f.board.absorb); err != nil {
 		f.board.log.Warn("jobs that changed cannot be read", "jobs", len(ids), "error", err)
-		return
-	}
-	for i := range records {
-		if records[i].State == job.Unknown {
-			f.board.missing(ids[i], before[i])
-		}
-		f.board.absorb(&records[i])
 	}
 }
 

@@ -44,7 +44,7 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 	if o.Details {
 		parts |= driver.Details
 	}
-	records, err := b.readNoted(ctx, ids, parts)
+	records, err := b.readNoted(ctx, ids, parts, b.absorbNew)
 	if err == nil {
 		err = b.resolve(ctx, records, parts)
 	}
@@ -91,13 +91,13 @@ func (b *Board) get(ctx context.Context, ids []job.ID, o GetOptions) ([]JobResul
 const maxRereads = 3
 
 // readNoted reads jobs, and the index follows what the store says, so that whoever is told that a
-// job is gone does not find it among the open ones afterwards.
-func (b *Board) readNoted(ctx context.Context, ids []job.ID, parts driver.Parts) (records []driver.Record, err error) {
+// job is gone does not find it among the open ones afterwards. put takes in those that there are.
+func (b *Board) readNoted(ctx context.Context, ids []job.ID, parts driver.Parts, put func(...*driver.Record)) (records []driver.Record, err error) {
 	s := b.flight.read()
 	defer b.flight.done(s)
 	for range 1 + maxRereads {
 		before := b.index.Sightings(ids)
-		if records, err = b.read(ctx, ids, parts); err != nil || b.notice(ids, before, records) {
+		if records, err = b.read(ctx, ids, parts); err != nil || b.notice(ids, before, records, put) {
 			break
 		}
 	}
@@ -141,22 +141,29 @@ func (b *Board) readAttached(ctx context.Context, ids []job.ID) (attached [][]dr
 
 // notice corrects the index where a read shows it to be behind. It reports whether it could: which
 // of the two is behind is open where the store did not know a job that was changed meanwhile.
-func (b *Board) notice(ids []job.ID, before []index.Sighting, records []driver.Record) bool {
+func (b *Board) notice(ids []job.ID, before []index.Sighting, records []driver.Record, put func(...*driver.Record)) bool {
 	whole := true
 	for i := range records {
-		e, known := b.index.Get(ids[i])
-		switch {
-		case records[i].State == job.Unknown:
-			if known {
-				b.missing(ids[i], before[i])
-				_, known = b.index.Get(ids[i])
-				whole = whole && !known
-			}
-		case known != isOpen(records[i].State) || known && e.Position < records[i].Position:
-			b.absorb(&records[i])
+		if records[i].State != job.Unknown {
+			put(&records[i])
+			continue
+		}
+		if _, known := b.index.Get(ids[i]); known {
+			b.missing(ids[i], before[i])
+			_, known = b.index.Get(ids[i])
+			whole = whole && !known
 		}
 	}
 	return whole
+}
+
+// absorbNew is absorb of records of which the index mostly has what they say.
+func (b *Board) absorbNew(records ...*driver.Record) {
+	for _, rec := range records {
+		if e, known := b.index.Get(rec.Posting.ID); known != isOpen(rec.State) || known && e.Position < rec.Position {
+			b.absorb(rec)
+		}
+	}
 }
 
 // CorruptJob is something among a board's jobs in the store that boardd cannot read as a
