@@ -136,7 +136,7 @@ func (m *movingBoard) move(to string, kill time.Duration) *boarddv1.Move {
 		m.server.Restart()
 	}
 	var move *boarddv1.Move
-	goesOn(m, "the board has moved to "+to, func() (bool, int64) {
+	testserver.EventuallyGoingOn(m, "the board has moved to "+to, func() (bool, int64) {
 		answer, err := m.admin.GetMove(m.Context(), &boarddv1.GetMoveRequest{Board: "builds"})
 		move = answer.GetMove()
 		return err == nil && (move.GetState() == "MOVED" || move.GetState() == "ABANDONED"), move.GetJobs()
@@ -145,23 +145,6 @@ func (m *movingBoard) move(to string, kill time.Duration) *boarddv1.Move {
 		m.Errorf("the move to %s is %v\n%s", to, move, m.server.Log())
 	}
 	return move
-}
-
-// goesOn waits until something is so, as long as it goes on: at says how far it is.
-func goesOn(t testing.TB, what string, so func() (done bool, at int64)) {
-	t.Helper()
-	const patience = 2 * time.Minute
-	furthest := int64(-1)
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // nobody announces it
-		done, at := so()
-		if done {
-			return
-		}
-		if at > furthest {
-			furthest, deadline = at, time.Now().Add(patience)
-		}
-	}
-	t.Fatalf("for %v nothing goes on at %d, and it is still not so that %s", patience, furthest, what)
 }
 
 // TestMoveAtWork moves a board at work from a file to Redis, to PostgreSQL and back into the
@@ -227,7 +210,7 @@ func moveAtWork(t *testing.T, jobs int, others, ways []string) {
 	stopPosting()
 	posters.Wait()
 	var counts *client.Counts
-	goesOn(t, "all jobs are done", func() (bool, int64) {
+	testserver.EventuallyGoingOn(t, "all jobs are done", func() (bool, int64) {
 		var err error
 		counts, err = m.board.Count(t.Context())
 		open := counts.GetUnclaimed() + counts.GetClaimed()

@@ -41,14 +41,7 @@ func StartPatroni(t testing.TB) *Patroni {
 		if err := os.WriteFile(config, []byte(n.config(i, etcd, programs, folder)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{folder, config} {
-			if owner == nil {
-				continue
-			}
-			if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		giveTo(t, owner, folder, config)
 		n.process = newProcess(t, "patroni-"+strconv.Itoa(i), program, []string{config}, func() error { return n.is("health") })
 		n.owner = owner
 		t.Cleanup(n.kill)

@@ -45,15 +45,24 @@ func StartPostgres(t testing.TB, o PostgresOptions) *Postgres {
 	t.Helper()
 	p := &Postgres{programs: postgresPrograms(t), Dir: filepath.Join(cmp.Or(o.Folder, folderForOthers(t)), "data"), options: o}
 	owner := postgresOwner(t)
-	if owner != nil {
-		if err := os.Chown(filepath.Dir(p.Dir), int(owner.Uid), int(owner.Gid)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	giveTo(t, owner, filepath.Dir(p.Dir))
 	p.fill(t, owner)
 	p.secure(t, owner)
 	p.begin(t, owner)
 	return p
+}
+
+// giveTo makes files and folders a server's that runs as somebody else; nil: it does not.
+func giveTo(t testing.TB, owner *syscall.Credential, paths ...string) {
+	t.Helper()
+	if owner == nil {
+		return
+	}
+	for _, path := range paths {
+		if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // secure writes who is let in, and the server's certificate, into its folder.
@@ -79,11 +88,7 @@ func (p *Postgres) secure(t testing.TB, owner *syscall.Credential) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if owner != nil {
-			if err := os.Chown(path, int(owner.Uid), int(owner.Gid)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		giveTo(t, owner, path)
 	}
 }
 
@@ -103,11 +108,7 @@ func (p *Postgres) begin(t testing.TB, owner *syscall.Credential) {
 func (p *Postgres) Standby(t testing.TB, through *Proxy) *Postgres {
 	t.Helper()
 	s := &Postgres{programs: p.programs, Dir: filepath.Join(folderForOthers(t), "data"), options: p.options}
-	if p.owner != nil {
-		if err := os.Chown(filepath.Dir(s.Dir), int(p.owner.Uid), int(p.owner.Gid)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	giveTo(t, p.owner, filepath.Dir(s.Dir))
 	addr := p.Addr
 	if through != nil {
 		addr = through.Addr()

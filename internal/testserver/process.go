@@ -144,3 +144,20 @@ func Eventually(t testing.TB, what string, so func() bool) {
 	}
 	t.Fatalf("after %v it is still not so that %s", patience, what)
 }
+
+// EventuallyGoingOn is Eventually of what takes long, as long as it goes on: at says how far it is.
+func EventuallyGoingOn(t testing.TB, what string, so func() (done bool, at int64)) {
+	t.Helper()
+	furthest := int64(-1)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		done, at := so()
+		if done {
+			return
+		}
+		if at > furthest {
+			furthest, deadline = at, time.Now().Add(patience)
+		}
+		time.Sleep(20 * time.Millisecond) // nobody announces it
+	}
+	t.Fatalf("for %v nothing goes on at %d, and it is still not so that %s", patience, furthest, what)
+}
