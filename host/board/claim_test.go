@@ -197,6 +197,20 @@ func TestClaimRequestID(t *testing.T) {
 	if a, again := claimOne(t, b, chosen), claimOne(t, b, chosen); a.Token != again.Token {
 		t.Fatal("the repeated request has another token")
 	}
+	// The answer stands as well for a job that could not be claimed then, and could be by now.
+	jobs := postN(t, b, 2)
+	held := claimOne(t, b, ClaimRequest{Owner: "v", IDs: []job.ID{jobs[1].ID}})
+	both := ClaimRequest{Owner: "w", IDs: []job.ID{jobs[0].ID, jobs[1].ID}, RequestID: "r4"}
+	for _, want := range []job.Kind{job.AlreadyClaimed, job.NotEligible} {
+		r, err := b.Claim(t.Context(), both)
+		if err != nil || len(r.Claims) != 1 || r.Claims[0].ID != jobs[0].ID || len(r.Failures) != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		wantKind(t, r.Failures[0].Err, want)
+		if want == job.AlreadyClaimed {
+			wantKind(t, one(b.Abandon(t.Context(), []Ref{refOf(b, held)}, AbandonOptions{})), job.NoKind)
+		}
+	}
 }
 
 func TestClaimWaits(t *testing.T) {

@@ -70,7 +70,7 @@ func (c *claimer) leave(ctx context.Context, ids []job.ID, errs []error, items [
 	case failed != nil || context.Cause(ctx) != nil:
 		why = job.Error{Kind: job.Unavailable, Message: "the call ended before it came to this job: nothing was claimed"}
 	case c.ended:
-		why = job.Error{Kind: job.NotEligible, Message: "the call's requestId has its answer: nothing was claimed; name the job in a call with another one"}
+		why = hasAnswer
 	}
 	for _, i := range items {
 		if why.Kind != job.Unavailable {
@@ -83,6 +83,10 @@ func (c *claimer) leave(ctx context.Context, ids []job.ID, errs []error, items [
 		}
 	}
 }
+
+// hasAnswer is why a job is not claimed that a repeated call names and an earlier try of the call was
+// not given, or did not come to.
+var hasAnswer = job.Error{Kind: job.NotEligible, Message: "the call's requestId has its answer: nothing was claimed; name the job in a call with another one"}
 
 // refresh reads from the store how the jobs stand, brings the index up to date, and
 // ends claims on the jobs whose lease ran out.
@@ -133,6 +137,13 @@ func (c *claimer) choose(ctx context.Context, ids []job.ID, errs []error, items 
 	c.learnSkipped(ctx, byID, taken, &r)
 	if r.Kind != job.NoKind {
 		return nil, &job.Error{Op: "claim", Kind: callKind(r.Kind), Message: r.Message, Owner: r.Owner, Err: errStore}
+	}
+	if r.Repeated {
+		for id, at := range of {
+			e := hasAnswer
+			e.Job = id
+			errs[at] = &e
+		}
 	}
 	for i := range r.Claims {
 		if at, ok := of[r.Claims[i].Job]; ok {

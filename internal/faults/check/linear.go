@@ -10,6 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/boardd/boardd/internal/faults/history"
+	"github.com/boardd/boardd/sdk/job"
 )
 
 // patience is how long the calls on one job are looked at. Those that take longer are a
@@ -38,9 +39,9 @@ func undecided(h *history.History, board string) (until time.Duration) {
 	switch h.Store {
 	case "zookeeper":
 		return history.Forever
-	case "postgres", "moving":
+	case "postgres", "postgres-standby", "moving":
 		for _, f := range h.Faults {
-			if f.Name == "store killed" {
+			if recounts(f) {
 				until = max(until, f.End)
 			}
 		}
@@ -205,6 +206,7 @@ func settled(h *history.History, ops []history.Op) (kept []history.Op) {
 		case op.Call != history.Claim || !told[op.Request]:
 			kept = append(kept, op)
 		case op.Outcome == history.Unknown:
+		case op.Kind == job.NotEligible && op.From != begins[op.Request].From: // the request has its answer, without the job
 		case op.Outcome != history.Done:
 			kept = append(kept, op)
 		case op.Job != "" && op.From == answers[claimOf(op)].From:
