@@ -3,12 +3,12 @@
 # docs/reliability.md. It goes on where it was: seeds that passed are kept in the folder,
 # and so is the history of each that failed.
 #
-#   scripts/faults.sh embedded|redis|redis-sentinel|redis-cluster|zookeeper|postgres|moving|fleet COUNT [FOLDER]
+#   scripts/faults.sh embedded|redis|redis-sentinel|redis-cluster|zookeeper|postgres|postgres-standby|moving|fleet COUNT [FOLDER]
 #
 # BOARDD_TEST_TASKFLOW=1 has TaskFlow work beside the servers; BOARDD_TEST_BEFORE=COMMIT has
 # every second server be of that commit. Each needs a FOLDER of its own.
 set -euo pipefail
-store=${1:?embedded, redis, redis-sentinel, redis-cluster, zookeeper, postgres, moving or fleet}
+store=${1:?embedded, redis, redis-sentinel, redis-cluster, zookeeper, postgres, postgres-standby, moving or fleet}
 count=${2:?how many schedules}
 folder=$(mkdir -p "${3:-faults-$store}" && cd "${3:-faults-$store}" && pwd)
 cd "$(dirname "$0")/../internal/faults"

@@ -131,6 +131,8 @@ func deploy(t testing.TB, programs string, s Schedule, told *workload.Receiver) 
 		backend, place = d.zookeeper(t, s), func(name string) string { return fmt.Sprintf("path = %q", "/"+name) }
 	case Postgres:
 		backend = d.postgres(t)
+	case Standby:
+		backend = d.pair(t)
 	}
 	catalog := ""
 	if s.Policies {
@@ -362,4 +364,16 @@ func (d *deployment) under(t testing.TB, clients []func(context.Context), length
 	breaks()
 	stop()
 	working.Wait()
+}
+
+// pair starts a primary and its standby. Drivers know both, by the addresses of proxies.
+func (d *deployment) pair(t testing.TB) string {
+	t.Helper()
+	d.Pair = testserver.StartPostgresPair(t)
+	var hosts []string
+	for _, p := range []*testserver.Postgres{d.Pair.Primary(), d.Pair.Standby()} {
+		link := testserver.NewProxy(t, p.Addr)
+		hosts, d.Links = append(hosts, link.Addr()), append(d.Links, link)
+	}
+	return fmt.Sprintf("url = %q", "postgres://postgres@"+strings.Join(hosts, ",")+"/postgres?sslmode=disable")
 }

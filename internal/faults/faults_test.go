@@ -67,6 +67,7 @@ func chosen() (all []faults.Schedule) {
 		{faults.Moving, []uint64{6, 9, 10, 13, 14, 15, 17, 21}},
 		{faults.Fleet, []uint64{3, 7, 24, 27, 29}},
 		{faults.ZooKeeper, []uint64{7, 9, 10, 11, 12, 13, 16}},
+		{faults.Standby, []uint64{15, 37}},
 		{faults.Postgres, []uint64{2, 7, 8, 9, 13, 16}},
 		{faults.Redis, []uint64{3, 7, 8, 9, 10, 13, 18}},
 		{faults.Embedded, []uint64{2, 3, 7, 9, 13, 14, 16}},
@@ -106,6 +107,7 @@ func TestChosen(t *testing.T) {
 		faults.Redis:     slices.Concat(single, several, []string{"redis"}),
 		faults.ZooKeeper: slices.Concat(single, several, []string{"an ensemble"}),
 		faults.Postgres:  slices.Concat(single[:3], several[:4], everywhere, []string{"postgres", "four servers"}),
+		faults.Standby:   {"postgres", "server killed", "driver stopped", "a limit", "Python", "tenants", "policies", "one server", "two servers"},
 		faults.Fleet:     slices.Concat(several[:1], everywhere, []string{"put back", "peer cut", "two servers", "three servers", "four servers"}),
 		faults.Moving:    slices.Concat(several, []string{"policies", "one server", "between embedded", "between redis", "between zookeeper", "between postgres"}),
 	} {

@@ -22,6 +22,9 @@ const (
 	Sentinel = "redis-sentinel"
 	Cluster  = "redis-cluster"
 
+	// Standby is a PostgreSQL with a synchronous standby, which takes its place.
+	Standby = "postgres-standby"
+
 	// Fleet is servers that serve their boards together, on one Redis.
 	Fleet = "fleet"
 
@@ -32,8 +35,11 @@ const (
 
 // driver returns the driver of a store.
 func driver(store string) string {
-	if store == Sentinel || store == Cluster || store == Fleet {
+	switch store {
+	case Sentinel, Cluster, Fleet:
 		return Redis
+	case Standby:
+		return Postgres
 	}
 	return store
 }
@@ -123,6 +129,9 @@ func Make(store string, seed uint64) Schedule {
 		kinds = append(kinds, []string{"sentinel"}, []string{"sentinel", "server", "driver"})
 	case Postgres:
 		kinds = append(kinds, []string{"postgres"}, []string{"postgres", "store"})
+	case Standby:
+		s.Length += 3 * time.Second // a standby takes a while to be made
+		kinds = append(kinds, []string{"postgres"}, []string{"postgres"}, []string{"standby"}, []string{"postgres", "server", "driver"})
 	}
 	s.Kinds = kinds[random.IntN(len(kinds))]
 	if seed%8 == 7 && s.Members == 1 && store == driver(store) {

@@ -113,19 +113,25 @@ func (p *Postgres) Standby(t testing.TB, through *Proxy) *Postgres {
 	if through != nil {
 		addr = through.Addr()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	copying := exec.CommandContext(ctx, filepath.Join(p.programs, "pg_basebackup"), "-D", s.Dir, "-R", "-X", "stream", "-c", "fast", "-N", //nolint:gosec // the test's own
-		"-d", "postgres://postgres@"+addr+"/?sslmode=disable&application_name=standby")
-	as(copying, p.owner)
-	if out, err := copying.CombinedOutput(); err != nil {
-		t.Fatalf("pg_basebackup: %v\n%s", err, out)
-	}
+	s.copyOf(t, p, addr)
 	s.begin(t, p.owner)
 	Eventually(t, "the standby follows", func() bool {
 		return p.SQL("postgres", `SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'`) == "1\n"
 	})
 	return s
+}
+
+// copyOf makes the server's files those of another one's standby, which is reached at addr.
+func (p *Postgres) copyOf(t testing.TB, other *Postgres, addr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	copying := exec.CommandContext(ctx, filepath.Join(p.programs, "pg_basebackup"), "-D", p.Dir, "-R", "-X", "stream", "-c", "fast", "-N", //nolint:gosec // the test's own
+		"-d", "postgres://postgres@"+addr+"/?sslmode=disable&application_name=standby")
+	as(copying, other.owner)
+	if out, err := copying.CombinedOutput(); err != nil {
+		t.Fatalf("pg_basebackup: %v\n%s", err, out)
+	}
 }
 
 // Promote has a standby take changes from now on.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
@@ -128,11 +129,17 @@ func anew(h *history.History, claim, op history.Op, timeout time.Duration) (more
 		switch {
 		case h.Store == "zookeeper":
 			more += timeout
-		case h.Store == "postgres" && f.Name == "store killed":
+		case strings.HasPrefix(h.Store, "postgres") && recounts(f):
 			more += timeout + max(min(firstChange(h, f.End), op.End)-f.Begin, 0)
 		}
 	}
 	return more
+}
+
+// recounts reports whether a PostgreSQL counts its leases anew after a fault: it was started again,
+// or its standby has taken its place.
+func recounts(f history.Fault) bool {
+	return f.Name == "store killed" || f.Name == "postgres fails over"
 }
 
 // firstChange returns when the first change was over that was begun after a time: the

@@ -30,6 +30,9 @@ type Deployment struct {
 	Masters   []*testserver.Proxy   // before each server that Sentinels may choose
 	Postgres  *testserver.Postgres  // nil: the store is another one
 
+	// Pair is a PostgreSQL and its standby; nil: the store is another one.
+	Pair *testserver.PostgresPair
+
 	// Policies says that a server's policies run in processes of their own.
 	Policies bool
 
@@ -87,6 +90,9 @@ func Faults(d *Deployment, random *rand.Rand) []Fault {
 	}
 	if d.Postgres != nil {
 		all = append(all, postgresFaults(d.Postgres, random)...)
+	}
+	if d.Pair != nil {
+		all = append(all, pairFaults(d.Pair)...)
 	}
 	if d.Points != "" {
 		all = append(all, diskFaults(d.Points)...)
@@ -205,6 +211,26 @@ func postgresFaults(p *testserver.Postgres, random *rand.Rand) []Fault {
 				time.Sleep(100 * time.Millisecond) // nobody tells when it has
 			}
 		}},
+	}
+}
+
+// pairFaults are those of a PostgreSQL and its standby, of which the roles change meanwhile. Without
+// the standby nothing is acknowledged.
+func pairFaults(p *testserver.PostgresPair) []Fault {
+	var struck *testserver.Postgres
+	on := func(which func() *testserver.Postgres, do func(*testserver.Postgres)) func() {
+		return func() {
+			struck = which()
+			do(struck)
+		}
+	}
+	restart, resume := func() { struck.Restart(); p.CatchUp() }, func() { struck.Resume(); p.CatchUp() }
+	return []Fault{
+		{"store killed", p, on(p.Primary, (*testserver.Postgres).Kill), restart},
+		{"store stopped", p, on(p.Primary, (*testserver.Postgres).Pause), resume},
+		{"standby killed", p, on(p.Standby, (*testserver.Postgres).Kill), restart},
+		{"standby stopped", p, on(p.Standby, (*testserver.Postgres).Pause), resume},
+		{"postgres fails over", p, p.FailOver, p.Rejoin},
 	}
 }
 
