@@ -547,18 +547,64 @@ func TestUnheardDelivery(t *testing.T) {
 	two.tells.Set([]webhook.Hook{hook}, nil)
 	two.done(two.jobs.Restore(t.Context(), []job.ID{id}))
 	two.consume(id)
-	ended := s.host("three", other)
-	r.until("its end waits for what went before", func() bool {
-		page, err := ended.hooks.List(t.Context(), board.ListRequest{Filter: `labels.event = "job.ended"`, Details: true})
+	if after := s.afterOfEnd(r); after == "" {
+		t.Fatal("what is told of its end does not wait")
+	}
+}
+
+// afterOfEnd waits until the end of a job is to be told, and returns the delivery that goes before.
+func (s *store) afterOfEnd(r *receiver) (after string) {
+	s.Helper()
+	looks := s.host("looks", webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second})
+	r.until("the end of the job is to be told", func() bool {
+		page, err := looks.hooks.List(s.Context(), board.ListRequest{Filter: `labels.event = "job.ended"`, Details: true})
 		if err != nil || len(page.Jobs) == 0 {
 			return false
 		}
 		var d struct{ After string }
-		if err := json.Unmarshal(page.Jobs[0].Details, &d); err != nil || d.After == "" {
-			t.Fatalf("what is told of its end does not wait: %s, %v", page.Jobs[0].Details, err)
+		if err := json.Unmarshal(page.Jobs[0].Details, &d); err != nil {
+			s.Fatalf("%s: %v", page.Jobs[0].Details, err)
 		}
+		after = d.After
 		return true
 	})
+	return after
+}
+
+// TestTellsBehind: a server that goes on from what the board still knows has the end of a job wait for
+// what another one, which still knew the changes one by one, has posted about it since.
+func TestTellsBehind(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	hook := r.hook()
+	hook.Paused = true // what is posted waits
+	s := newStore(t)
+	one := s.host("one", hook)
+	one.ready(r)
+	one.stop()
+	other := s.host("two", webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second})
+	bookmark := func() string {
+		data, _, err := other.hooks.Bookmark(t.Context(), "webhook/jobs/tell")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	before, id := bookmark(), other.post("late")
+	other.done(other.jobs.Trash(t.Context(), nil, []job.ID{id}, "looks odd"))
+	other.done(other.jobs.Restore(t.Context(), []job.ID{id}))
+	(&store{T: t, driver: forgetful{s.driver}}).host("three", hook)
+	r.until("the server has missed that the job was in the trash", func() bool { return bookmark() != before })
+	late := job.Posting{ID: job.ID{15: 7}, Name: hook.Key(), Details: []byte(`{}`), Labels: job.LabelsOf(map[string]string{
+		"webhook": hook.Key(), "event": "job.trashed", "job": id.String(),
+	})}
+	if results, err := other.hooks.Post(t.Context(), []job.Posting{late}); err != nil || results[0].Err != nil {
+		t.Fatal(results, err)
+	}
+	other.consume(id)
+	if after := s.afterOfEnd(r); after != late.ID.String() {
+		t.Errorf("what is told of its end waits for %q, want %s", after, late.ID)
+	}
 }
 
 // lateNews is a store that says nothing of what changes on a board while that is held.

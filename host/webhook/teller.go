@@ -18,6 +18,7 @@ const (
 	followWait  = 30 * time.Second // for news, at a time
 	mostPending = 10_000           // deliveries that later ones may have to wait for, before those that ended are forgotten
 	noPlace     = "0.0"            // in no store: its first generation is 1
+	othersTell  = 30 * time.Second // for which another server may be behind that tells one by one what this one has missed
 )
 
 // teller posts a delivery for each event of a board that a hook wants to know of. Each server
@@ -44,6 +45,7 @@ type teller struct {
 	// pending has, of jobs that may still be told of again, the last delivery about them.
 	pending map[string]job.ID
 	pruneAt int
+	behind  time.Time // until when another server may post what goes before, see missed
 }
 
 // session tells of what happens until something fails or ctx ends.
@@ -154,7 +156,22 @@ func (t *teller) missed(ctx context.Context, from string) error {
 		return err
 	}
 	t.mark.Cursor, t.mark.At, t.mark.Came = from, time.Now().UTC(), t.came
+	t.behind = time.Now().Add(othersTell)
 	return t.keep(ctx)
+}
+
+// hear finds what another server may have posted by now about jobs of which the end is to be told:
+// what this one has missed, as it was in the trash for a while.
+func (t *teller) hear(ctx context.Context, events []job.Event) error {
+	if time.Now().After(t.behind) {
+		return nil
+	}
+	for i := range events {
+		if k, ok := kindOf(&events[i]); ok && k == Ended && t.pending[events[i].Job.ID.String()] == (job.ID{}) {
+			return t.recall(ctx)
+		}
+	}
+	return nil
 }
 
 // recall finds the deliveries that later ones about the same job may have to wait for. The store
@@ -240,6 +257,9 @@ func (t *teller) wanted(events []job.Event) (list []job.Event) {
 // one call, so that the second cannot be there without the first.
 func (t *teller) tell(ctx context.Context, events []job.Event) error {
 	if err := t.name(ctx, events); err != nil {
+		return err
+	}
+	if err := t.hear(ctx, events); err != nil {
 		return err
 	}
 	var list []job.Posting
