@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/boardd/boardd/host/api"
+	"github.com/boardd/boardd/internal/testserver"
 	boarddv1 "github.com/boardd/boardd/sdk/boardd/v1"
 )
 
@@ -142,6 +143,10 @@ func TestAdminListsForWhom(t *testing.T) {
 func TestAdminListsRefused(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, hosted(t), quiet())
+	testserver.Eventually(t, "the server has read its catalog", func() bool {
+		status, _ := s.admin(t, operatorSecret, "ListTenants", "{}")
+		return status == http.StatusOK
+	})
 	for i, l := range adminLists {
 		for _, c := range []struct{ secret, body, want string }{
 			{operatorSecret, `"pageSize":-1`, "pageSize: want 1 to 1000, or 0 for all " + l.field + ", got -1"},

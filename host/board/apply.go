@@ -21,12 +21,13 @@ const untold = 30 * time.Second
 // holds. It sends ops whose outcome the store did not tell again, until it is known,
 // ctx ends or untold is over: a store recognises an op that comes twice.
 func (b *Board) send(ctx context.Context, opened *driver.BoardStatus, ops []driver.Op) []driver.Result {
-	return b.sendAgain(ctx, opened, ops, func() {})
+	return b.sendAgain(ctx, ctx, opened, ops, func() {})
 }
 
-// sendAgain is send of ops that before may change each time before they are sent again.
-func (b *Board) sendAgain(ctx context.Context, opened *driver.BoardStatus, ops []driver.Op, before func()) []driver.Result {
-	results := b.applyAll(ctx, opened, ops)
+// sendAgain is send of ops that before may change each time before they are sent again. The first
+// try ends with first.
+func (b *Board) sendAgain(first, ctx context.Context, opened *driver.BoardStatus, ops []driver.Op, before func()) []driver.Result {
+	results := b.applyAll(first, opened, ops)
 	var unknown []int
 	for i := range results {
 		if results[i].Kind == job.OutcomeUnknown {

@@ -204,8 +204,12 @@ func (c *claimer) askStore(ctx context.Context, op *driver.Op) driver.Result {
 	}
 	patient, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
 	defer cancel()
+	first := patient
+	if c.remember {
+		first = ctx // what has not begun by then does not begin
+	}
 	ops := []driver.Op{*op}
-	return c.board.sendAgain(patient, c.opened, ops, func() {
+	return c.board.sendAgain(first, patient, c.opened, ops, func() {
 		if c.remember && ctx.Err() != nil {
 			asked := *op.Claim
 			asked.Candidates = nil

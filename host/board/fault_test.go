@@ -139,6 +139,32 @@ func TestGoneInDoubt(t *testing.T) {
 	}
 }
 
+// A claim with a request id that has not begun in the store when its caller goes does not begin.
+func TestGoneBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		d := &spy{Driver: openStore(t), t: t}
+		b := start(t, d, Spec{Lease: time.Hour})
+		postN(t, b, 1)
+		d.apply = func(ctx context.Context, ops []driver.Op, next func(context.Context, []driver.Op) []driver.Result) []driver.Result {
+			select {
+			case <-time.After(4 * time.Second): // less than the server goes on for who has gone
+				return next(ctx, ops)
+			case <-ctx.Done():
+				return []driver.Result{driver.Failed(ctx.Err())}
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := b.Claim(ctx, ClaimRequest{Owner: "w", RequestID: "again"})
+		wantKind(t, err, job.Interrupted)
+		time.Sleep(time.Minute)
+		if c, _ := b.Count(t.Context()); c.Claimed != 0 {
+			t.Errorf("it was made when its caller had gone: %+v", c)
+		}
+	})
+}
+
 // An outcome that stays unknown is reported as such when the call's time is up.
 func TestOutcomeStaysUnknown(t *testing.T) {
 	t.Parallel()
