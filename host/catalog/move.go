@@ -109,7 +109,7 @@ func (b *Board) SetMove(m Move) {
 func NewMoveID() string { return newID() }
 
 // ErrStands is what a change that Amend calls returns where the board is as it is to be.
-var ErrStands = errors.New("the board stands as it is to")
+var ErrStands = errors.New("the board stands as it is to be")
 
 // amendTries is how often Amend reads and writes a board that others change meanwhile.
 const amendTries = 10
