@@ -129,9 +129,11 @@ func (s *Server) Launch() {
 	}()
 }
 
-// Ready reports whether /readyz says so.
+// Ready reports whether /readyz says so, within some seconds.
 func (s *Server) Ready() bool {
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.Addr+"/readyz", http.NoBody)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Addr+"/readyz", http.NoBody)
 	if err != nil {
 		return false
 	}

@@ -18,13 +18,19 @@ func serverFaults(s *testserver.Server, near []*testserver.Proxy, random *rand.R
 	}
 	again := func() { s.Kill(); launch() } // whether it has ended or not
 	self := func() []int { return []int{s.PID()} }
+	started := func() []int { // one that starts ends where it can open nothing, and says so
+		if !s.Ready() {
+			return nil
+		}
+		return self()
+	}
 	small, large := lacks(self, s.Drivers, memory, random)
 	return []Fault{
 		{"server killed", s, s.Kill, launch},
 		{"server ended", s, func() { signal(syscall.SIGTERM, s.PID()) }, again},
 		{"server stopped", s, func() { signal(syscall.SIGSTOP, s.PID()) }, func() { signal(syscall.SIGCONT, s.PID()) }},
 		slowFault("server", s, self, random),
-		descriptorFault("server", s, self, s.Drivers, near, random),
+		descriptorFault("server", s, started, s.Drivers, near, random),
 		{"server without memory", s, small, func() { large(); again() }},
 	}
 }
