@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boardd/boardd/host/board/filter"
@@ -186,15 +187,20 @@ func TestOrderByTime(t *testing.T) {
 		b := start(t, openStore(t), Spec{Rules: Rules{Ordering: &Rule{Policy: p}}})
 		post(t, b, labelled(1, 5, 3)...)
 		wantLine(t, b, "5 3 1")
+		synctest.Wait()
+		first := p.asked.Load() // a job that comes by its post and by the watch at the same time is asked about twice
+		if first < 3 || first > 6 {
+			t.Fatalf("3 jobs were scored %d times as they came", first)
+		}
 		time.Sleep(10 * time.Minute)
-		if n := p.asked.Load(); n != 3 {
+		if n := p.asked.Load(); n != first {
 			t.Fatalf("3 jobs were scored %d times, though nobody looked", n)
 		}
 		time.Sleep(10 * time.Second)
 		line(t, b) // somebody looks
 		time.Sleep(time.Second)
 		wantLine(t, b, "1 3 5")
-		if n := p.asked.Load(); n != 6 {
+		if n := p.asked.Load(); n != first+3 {
 			t.Fatalf("3 jobs were scored %d times in two ticks", n)
 		}
 	})
