@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/boardd/boardd/internal/faults/history"
 )
@@ -23,7 +25,7 @@ func webhooks(h *history.History) (problems []Problem) {
 			l := &w.Jobs[j]
 			wanted, passing := w.Wanted(l), w.Passing(l)
 			text := misTold(slices.Concat(passing, wanted), of[l.Job])
-			if text != "" && h.Moved(w.Board, l.Begin, history.Forever) { // then that may have been missed, or come late
+			if text != "" && gapped(h, w, l) { // then that may have been missed, or come late
 				text = misTold(wanted, slices.DeleteFunc(of[l.Job], func(q history.Request) bool { return slices.Contains(passing, q.Tells) }))
 			}
 			if text != "" && !l.Unsure {
@@ -36,6 +38,18 @@ func webhooks(h *history.History) (problems []Problem) {
 		}
 	}
 	return problems
+}
+
+// gapAfter is how long after its post a job goes into the trash at most, where nothing holds it up.
+const gapAfter = 5 * time.Second
+
+// gapped reports whether who tells of a job may not have seen its changes one by one: its board moved,
+// or on ZooKeeper, of which a driver knows the changes since it was started, a server or a driver
+// ended about the time at which the job was in the trash.
+func gapped(h *history.History, w *history.Webhook, l *history.Life) bool {
+	return h.Moved(w.Board, l.Begin, history.Forever) || h.Store == "zookeeper" && slices.ContainsFunc(h.Faults, func(f history.Fault) bool {
+		return (strings.HasPrefix(f.Name, "driver ") || strings.HasPrefix(f.Name, "server ")) && f.Begin <= l.Begin+gapAfter && f.End >= l.Begin
+	})
 }
 
 // event is one of which a webhook was told, perhaps more than once.

@@ -3,6 +3,7 @@ package check_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boardd/boardd/internal/faults/check"
 	"github.com/boardd/boardd/internal/faults/history"
@@ -29,13 +30,14 @@ func told() history.Webhook {
 	}
 }
 
-// TestWebhooksOfAMove: that a job went to the trash, and left it again, may be missed where its
-// board moved, or be told late; all else is told as ever, and what stays in the trash.
-func TestWebhooksOfAMove(t *testing.T) {
+// TestWebhooksOfAGap: that a job went to the trash, and left it again, may be missed where its
+// board's changes were not known one by one, or be told late; all else is told as ever, and what
+// stays in the trash.
+func TestWebhooksOfAGap(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change           func(*history.Webhook)
-		moved, elsewhere bool // what is found on a board that moved, and on another
+		moved, elsewhere bool // what is found on a board whose changes were not known one by one, and on another
 	}{
 		"that it went to the trash is missed": {func(w *history.Webhook) { w.Requests = w.Requests[3:] }, false, true},
 		"that comes late": {func(w *history.Webhook) {
@@ -49,16 +51,23 @@ func TestWebhooksOfAMove(t *testing.T) {
 			w.Jobs[0].Tells, w.Jobs[0].Left, w.Requests = w.Jobs[0].Tells[:1], false, w.Requests[4:]
 		}, true, true},
 	} {
-		for _, moves := range []bool{false, true} {
+		driver := []history.Fault{{Name: "driver killed", Begin: 1, End: 2}}
+		for what, gap := range map[string]struct {
+			history history.History
+			is      bool
+		}{
+			"nothing else":                   {history.History{Store: "redis"}, false},
+			"the board moved":                {history.History{Store: "moving", Moves: []history.Move{{Board: "told", To: "there", Begin: 1, End: 2, State: "MOVED"}}}, true},
+			"a driver ended on ZooKeeper":    {history.History{Store: "zookeeper", Faults: driver}, true},
+			"one ended there a minute later": {history.History{Store: "zookeeper", Faults: []history.Fault{{Name: "driver killed", Begin: time.Minute, End: time.Minute}}}, false},
+			"a driver ended on Redis":        {history.History{Store: "redis", Faults: driver}, false},
+		} {
 			h, w := good(), told()
 			w.Board, w.Jobs[0].Left = "told", true
 			c.change(&w)
-			h.Webhooks = []history.Webhook{w}
-			if moves {
-				h.Moves = []history.Move{{Board: "told", To: "there", Begin: 1, End: 2, State: "MOVED"}}
-			}
-			if want := moves && c.moved || !moves && c.elsewhere; finds(h, "webhooks") != want {
-				t.Errorf("%s, and the board moved: %v: found %v, want %v", name, moves, !want, want)
+			h.Store, h.Moves, h.Faults, h.Webhooks = gap.history.Store, gap.history.Moves, gap.history.Faults, []history.Webhook{w}
+			if want := gap.is && c.moved || !gap.is && c.elsewhere; finds(h, "webhooks") != want {
+				t.Errorf("%s, and %s: found %v, want %v", name, what, !want, want)
 			}
 		}
 	}
