@@ -21,13 +21,7 @@ const untold = 30 * time.Second
 // holds. It sends ops whose outcome the store did not tell again, until it is known,
 // ctx ends or untold is over: a store recognises an op that comes twice.
 func (b *Board) send(ctx context.Context, opened *driver.BoardStatus, ops []driver.Op) []driver.Result {
-	return b.sendAgain(ctx, ctx, opened, ops, func() {})
-}
-
-// sendAgain is send of ops that before may change each time before they are sent again. The first
-// try ends with first.
-func (b *Board) sendAgain(first, ctx context.Context, opened *driver.BoardStatus, ops []driver.Op, before func()) []driver.Result {
-	results := b.applyAll(first, opened, ops)
+	results := b.applyAll(ctx, opened, ops)
 	var unknown []int
 	for i := range results {
 		if results[i].Kind == job.OutcomeUnknown {
@@ -40,7 +34,6 @@ func (b *Board) sendAgain(first, ctx context.Context, opened *driver.BoardStatus
 	ctx, cancel := context.WithTimeout(ctx, untold)
 	defer cancel()
 	for pause := 20 * time.Millisecond; len(unknown) > 0 && sleep.For(ctx, pause) == nil; pause = min(2*pause, time.Second) {
-		before()
 		again := make([]driver.Op, len(unknown))
 		for i, at := range unknown {
 			again[i] = ops[at]

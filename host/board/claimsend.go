@@ -204,18 +204,17 @@ func (c *claimer) askStore(ctx context.Context, op *driver.Op) driver.Result {
 	}
 	patient, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	first := patient
-	if c.remember {
-		first = ctx // what has not begun by then does not begin
+	if !c.remember {
+		return c.board.send(patient, c.opened, []driver.Op{*op})[0]
 	}
-	ops := []driver.Op{*op}
-	return c.board.sendAgain(first, patient, c.opened, ops, func() {
-		if c.remember && ctx.Err() != nil {
-			asked := *op.Claim
-			asked.Candidates = nil
-			ops[0].Claim = &asked
-		}
-	})[0]
+	r := c.board.send(ctx, c.opened, []driver.Op{*op})[0] // what has not begun by then does not begin
+	if r.Kind == job.OutcomeUnknown && ctx.Err() != nil {
+		asked := *op.Claim
+		asked.Candidates = nil
+		op.Claim = &asked
+		r = c.board.send(patient, c.opened, []driver.Op{*op})[0]
+	}
+	return r
 }
 
 // afterwards is how long boardd goes on for a caller that has gone: to learn what was
