@@ -533,16 +533,9 @@ func TestUnheardDelivery(t *testing.T) {
 	two := (&store{T: t, driver: late}).host("two", other)
 	late.held.Lock()
 	t.Cleanup(late.held.Unlock)
-	bookmark := func() string {
-		data, _, err := one.hooks.Bookmark(t.Context(), "webhook/jobs/tell")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	before, id := bookmark(), one.post("late")
+	before, id := one.bookmark(), one.post("late")
 	one.done(one.jobs.Trash(t.Context(), nil, []job.ID{id}, "looks odd"))
-	r.until("the other server has kept that it told of it", func() bool { return bookmark() != before })
+	r.until("the other server has kept that it told of it", func() bool { return one.bookmark() != before })
 	one.stop()
 	two.tells.Set([]webhook.Hook{hook}, nil)
 	two.done(two.jobs.Restore(t.Context(), []job.ID{id}))
@@ -550,6 +543,16 @@ func TestUnheardDelivery(t *testing.T) {
 	if after := s.afterOfEnd(r); after == "" {
 		t.Fatal("what is told of its end does not wait")
 	}
+}
+
+// bookmark returns what is kept of how far the webhook is.
+func (h *host) bookmark() string {
+	h.Helper()
+	data, _, err := h.hooks.Bookmark(h.Context(), "webhook/jobs/tell")
+	if err != nil {
+		h.Fatal(err)
+	}
+	return string(data)
 }
 
 // afterOfEnd waits until the end of a job is to be told, and returns the delivery that goes before.
@@ -583,18 +586,11 @@ func TestTellsBehind(t *testing.T) {
 	one.ready(r)
 	one.stop()
 	other := s.host("two", webhook.Hook{Board: "other", Name: "tell", URL: "http://127.0.0.1:1", Deliveries: "hooks", Timeout: time.Second})
-	bookmark := func() string {
-		data, _, err := other.hooks.Bookmark(t.Context(), "webhook/jobs/tell")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
-	}
-	before, id := bookmark(), other.post("late")
+	before, id := other.bookmark(), other.post("late")
 	other.done(other.jobs.Trash(t.Context(), nil, []job.ID{id}, "looks odd"))
 	other.done(other.jobs.Restore(t.Context(), []job.ID{id}))
 	(&store{T: t, driver: forgetful{s.driver}}).host("three", hook)
-	r.until("the server has missed that the job was in the trash", func() bool { return bookmark() != before })
+	r.until("the server has missed that the job was in the trash", func() bool { return other.bookmark() != before })
 	late := job.Posting{ID: job.ID{15: 7}, Name: hook.Key(), Details: []byte(`{}`), Labels: job.LabelsOf(map[string]string{
 		"webhook": hook.Key(), "event": "job.trashed", "job": id.String(),
 	})}
